@@ -39,8 +39,8 @@ from culturekit.core.schemas import (
     SCORES,
     VALUES,
 )
+from culturekit.core.stage import Work
 from culturekit.core.tables import read_table, write_table
-from culturekit.core.work import Work
 from culturekit.generation.simulated.scenes.scenes_backend import DIMENSIONS, Options, Scene, scene_of, world
 from culturekit.index.embedding.embed_table import EmbedSource, embed_stage
 from culturekit.llm.client import Image, Request

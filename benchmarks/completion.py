@@ -23,8 +23,8 @@ from culturekit.builders.completing.completion import complete
 from culturekit.builders.completing.completion_rounds import CompletionLimits
 from culturekit.core.engines import LocalEngine
 from culturekit.core.schemas import CANDIDATES, DROPS, ITEMS, KEPT, STATEMENTS
+from culturekit.core.stage import Work
 from culturekit.core.tables import save_parquet, write_table
-from culturekit.core.work import Work
 from culturekit.kg.concepts import load_concept
 from culturekit.kg.countries import by_qid
 from culturekit.llm.client import Reply, Request

@@ -23,8 +23,8 @@ import polars as pl
 from tiny_pipeline import save_pipeline
 
 from culturekit.core.schemas import PROMPTS
+from culturekit.core.stage import Work
 from culturekit.core.torch_places import same_bits
-from culturekit.core.work import Work
 from culturekit.generation.backend import ImageRequest, Picture
 from culturekit.generation.diffusion.diffusers_backend import DiffusersBackend, Sources
 from culturekit.generation.diffusion.diffusers_folder import Options, find_pipeline

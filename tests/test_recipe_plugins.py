@@ -141,7 +141,7 @@ def test_other_commands_are_told_of_it(folder: Path) -> None:
 
 OWN_KIND = """
 from culturekit.config.kinds import AnyRecipe, RecipeKind
-from culturekit.core.work import Outcome
+from culturekit.core.stage import Outcome
 from culturekit.core.roles import Role
 from culturekit.core.stage import Stage
 

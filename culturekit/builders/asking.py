@@ -21,9 +21,8 @@ from culturekit.core.digests import JOURNAL, digest, digest_bytes
 from culturekit.core.engines import LocalEngine
 from culturekit.core.registry import parse_spec
 from culturekit.core.schemas import DROPS
-from culturekit.core.stage import AskedPlan, Asking, Left, Stage, Tried
+from culturekit.core.stage import QUARANTINED, AskedPlan, Asking, Left, Outcome, Quiet, Stage, Tried, Work
 from culturekit.core.tables import Gathered, write_drops
-from culturekit.core.work import QUARANTINED, Outcome, Quiet, Work
 from culturekit.kg.countries import country_files
 from culturekit.llm.answers import LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Quota, Request

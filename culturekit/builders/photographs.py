@@ -30,8 +30,8 @@ from culturekit.core.pictures.picture_files import NoPicture
 from culturekit.core.pictures.picture_reading import picture_from
 from culturekit.core.schemas import PHOTOGRAPHS, PROMPTS
 from culturekit.core.spreadsheet_cells import frame_as_csv
+from culturekit.core.stage import Outcome
 from culturekit.core.tables import read_table, write_drops, write_table
-from culturekit.core.work import Outcome
 from culturekit.kg.countries import countries
 from culturekit.kg.polite_source import KeptAnswers, Pace, PoliteSource, address_of, check_contact, check_url
 from culturekit.llm.answers import DEFAULTS, LlmOptions

@@ -18,7 +18,7 @@ from culturekit.core.digests import digest
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.plugins import Contract, hold, shown
 from culturekit.core.registry import Entry, Registry, Spec
-from culturekit.core.work import Work
+from culturekit.core.stage import Work
 from culturekit.kg.countries import countries, wikipedia_of
 from culturekit.kg.polite_source import (
     KEPT,

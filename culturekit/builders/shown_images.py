@@ -29,9 +29,8 @@ from culturekit.core.errors import NothingScored, UsageError
 from culturekit.core.pictures.picture_files import NoPicture
 from culturekit.core.pictures.picture_reading import read_inside
 from culturekit.core.schemas import DROPS, IMAGES, JUDGMENTS
-from culturekit.core.stage import Stage
+from culturekit.core.stage import Outcome, Progress, Stage, Work
 from culturekit.core.tables import Gathered, blocks_of, read_table, write_drops
-from culturekit.core.work import Outcome, Progress, Work
 from culturekit.llm.answers import LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Image, Request
 from culturekit.llm.clients.clients import CLIENTS

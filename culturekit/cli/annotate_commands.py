@@ -11,8 +11,7 @@ import typer
 
 from culturekit.cli.lazy import CommandAt, lazy_group
 from culturekit.cli.options import Also, AsJson, Out, Wait, Workers
-from culturekit.cli.showing.progress import progress_for
-from culturekit.cli.showing.results import aligned, show
+from culturekit.cli.showing import aligned, progress_for, show
 from culturekit.cli.stages import run_one
 from culturekit.core.errors import UsageError
 
@@ -185,7 +184,7 @@ def serve(
 
 def _taking_in(run: Path, desk: "AnswerDesk", *, form: bool) -> list[str | Path]:
     """Give the command that takes answers in: that of the run, or for a form outside a run the one of its kind."""
-    from culturekit.core.lineage import recorded
+    from culturekit.core.inputs import recorded
     from culturekit.core.run import RECIPE_RECORD
 
     root, scheme = run.parent if form else run, desk.scheme.name

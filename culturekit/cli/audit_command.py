@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from culturekit.cli.options import AsJson
-from culturekit.cli.showing.results import show
+from culturekit.cli.showing import show
 from culturekit.core.counting import counted
 from culturekit.core.errors import UsageError
 

@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 
 from culturekit.cli.options import AsJson
-from culturekit.cli.showing.progress import progress_for
-from culturekit.cli.showing.results import show
+from culturekit.cli.showing import progress_for, show
 from culturekit.recipes.planning import AuditWish, as_data, audit_plan, audit_plan_lines
 
 

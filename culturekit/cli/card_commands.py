@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from culturekit.cli.options import AsJson, Out, Wait
-from culturekit.cli.showing.results import show
+from culturekit.cli.showing import show
 from culturekit.cli.stages import run_one
 from culturekit.core.counting import counted
 

@@ -14,7 +14,7 @@ from typing import Annotated, Literal, TypeAlias
 import typer
 
 from culturekit.cli.options import AsJson, Prices
-from culturekit.cli.showing.results import aligned, show
+from culturekit.cli.showing import aligned, show
 from culturekit.core.errors import CultureKitError, MissingDependency, UsageError
 from culturekit.core.plugins import POINTS, Plugin, Point, installed
 from culturekit.version import VERSION, install_line

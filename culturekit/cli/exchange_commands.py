@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from culturekit.cli.options import Also, AsJson, Out, Wait
-from culturekit.cli.showing.results import aligned, foreign, show
+from culturekit.cli.showing import aligned, foreign, show
 from culturekit.cli.stages import run_one
 from culturekit.core.atomic import decoding
 from culturekit.core.choices import GraphDirection, GraphFormat

@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 
 from culturekit.cli.options import AsJson, Out, Wait
-from culturekit.cli.showing.progress import progress_for
-from culturekit.cli.showing.results import show
+from culturekit.cli.showing import progress_for, show
 from culturekit.cli.stages import run_one, stoppable
 from culturekit.generation.diffusion.training import TuningOptions, finetune_stage, pairs_in, pilot_of, plan_tuning
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Prices, Seed, Wait, Workers, spec_completer
-from culturekit.cli.showing.progress import progress_for
+from culturekit.cli.showing import progress_for
 from culturekit.cli.stage_command import unstated
 from culturekit.cli.stages import run_one, stoppable, tell
 from culturekit.core.declared import Typed

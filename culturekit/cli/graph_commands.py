@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from culturekit.cli.options import Also, AsJson, GoOn, Prices, Wait
-from culturekit.cli.showing.results import foreign, show
+from culturekit.cli.showing import foreign, show
 from culturekit.cli.stages import run_one
 from culturekit.core.errors import UsageError
 from culturekit.core.registry import needing

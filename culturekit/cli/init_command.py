@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from culturekit.cli.options import AsJson, spec_completer
-from culturekit.cli.showing.results import show
+from culturekit.cli.showing import show
 from culturekit.core.errors import UsageError
 
 if TYPE_CHECKING:

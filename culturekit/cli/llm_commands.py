@@ -10,7 +10,7 @@ import typer
 
 from culturekit.cli.lazy import CommandAt, lazy_group
 from culturekit.cli.options import AsJson, Prices
-from culturekit.cli.showing.results import show
+from culturekit.cli.showing import show
 from culturekit.llm.redaction import redact
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from culturekit.cli.options import AsJson, EngineSpec, GoOn, Out, Prices, Wait, Workers, complete_recipe
-from culturekit.cli.showing.progress import progress_for
-from culturekit.cli.showing.results import show
+from culturekit.cli.showing import progress_for, show
 from culturekit.cli.stages import as_data, leave_if_set_aside, line_about, run_one, stoppable
 from culturekit.core.counting import counted
 

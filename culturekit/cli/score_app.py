@@ -9,7 +9,7 @@ import typer
 
 from culturekit.cli.lazy import CommandAt, lazy_group
 from culturekit.cli.options import AsJson, complete_metric
-from culturekit.cli.showing.results import show
+from culturekit.cli.showing import show
 from culturekit.scores.catalog import FAMILIES
 from culturekit.scores.listing import family_named, outside_names
 

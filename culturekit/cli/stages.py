@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import typer
 
 from culturekit.cli.options import REPLACE
-from culturekit.cli.showing.progress import progress_for
+from culturekit.cli.showing import progress_for
 from culturekit.core.choices import ExportChoice, ExportFormat
 from culturekit.core.counting import counted, counted_reason
 from culturekit.core.errors import UsageError
-from culturekit.core.work import MARKED, NOT_COMPARABLE, QUARANTINED
+from culturekit.core.stage import MARKED, NOT_COMPARABLE, QUARANTINED
 
 if TYPE_CHECKING:
     from culturekit.core.run import StageRun

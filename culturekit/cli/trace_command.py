@@ -9,7 +9,7 @@ import polars as pl
 import typer
 
 from culturekit.cli.options import AsJson
-from culturekit.cli.showing.results import show
+from culturekit.cli.showing import show
 from culturekit.core.errors import UsageError
 from culturekit.kg.countries import QID
 from culturekit.trail.evidence import ArtifactEvidence, EvidenceTables, PathNode, Said, verdict_lines

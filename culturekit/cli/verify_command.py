@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from culturekit.cli.options import AsJson
-from culturekit.cli.showing.progress import progress_for
-from culturekit.cli.showing.results import show
+from culturekit.cli.showing import progress_for, show
 from culturekit.core.atomic import check_writable, write_atomically
 from culturekit.core.counting import counted
 from culturekit.core.errors import UsageError

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from culturekit.cli.options import AsJson
-from culturekit.cli.showing.results import show
+from culturekit.cli.showing import show
 
 weights_app = typer.Typer(no_args_is_help=True, help="Model weights as files that hold nothing but numbers.")
 

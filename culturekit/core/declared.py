@@ -28,8 +28,7 @@ from pydantic.fields import FieldInfo
 from culturekit.core.choices import SEED
 from culturekit.core.errors import argument_error, check_choice
 from culturekit.core.inputs import Files, roles_among
-from culturekit.core.stage import Stage
-from culturekit.core.work import Outcome, Work
+from culturekit.core.stage import Outcome, Stage, Work
 
 Seed: TypeAlias = Annotated[int, Field(ge=0, description=SEED)]
 

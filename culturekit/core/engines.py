@@ -25,7 +25,7 @@ from culturekit.core.atomic import outside_failure, system_error
 from culturekit.core.errors import CultureKitError, UpstreamUnavailable, UsageError
 from culturekit.core.plugins import Contract, Plugin, guard_exit
 from culturekit.core.registry import Entry, Registry, Spec
-from culturekit.core.work import Engine
+from culturekit.core.stage import Engine
 from culturekit.version import VERSION, install_line
 
 _LARGE_BLOCK = 4 * 2**20

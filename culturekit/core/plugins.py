@@ -67,7 +67,7 @@ POINTS = (
     ),
     Point(
         "engine", "culturekit.core.engines:ENGINES", "make(spec, workers=, folder=) of who does the work",
-        "culturekit.core.work:Engine",
+        "culturekit.core.stage:Engine",
     ),
     Point("metric", "culturekit.scores.listing:KNOWN", "a family of scores", "culturekit.scores.family:Family"),
     Point(

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from culturekit.core.errors import UsageError
 from culturekit.core.plugins import KINDS, OF_RECIPE, POINTS, RETIRED, Plugin, digest_of_code
-from culturekit.core.work import Engine
+from culturekit.core.stage import Engine
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

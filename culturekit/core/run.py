@@ -22,16 +22,29 @@ if TYPE_CHECKING:
 from culturekit.core.atomic import ONCE_MORE, explained_outside, remove_strays
 from culturekit.core.digests import JOURNAL, RUN_RECORD, InputRecord, Manifest, describe_outputs, read_manifest
 from culturekit.core.errors import UpstreamUnavailable, UsageError
-from culturekit.core.lineage import RunRecord
+from culturekit.core.inputs import RunRecord
 from culturekit.core.plugins import in_use
 from culturekit.core.recipe_plugins import carrying
 from culturekit.core.roles import REAL_IMAGES, Role
 from culturekit.core.schemas import SCORES
 from culturekit.core.spreadsheet_cells import export_table
-from culturekit.core.stage import Slot, Stage, check_expected, check_sizes, input_records, key_of
+from culturekit.core.stage import (
+    TRY_AGAIN,
+    Engine,
+    Outcome,
+    Progress,
+    Quiet,
+    Slot,
+    Stage,
+    Work,
+    check_expected,
+    check_sizes,
+    input_records,
+    key_of,
+    right,
+)
 from culturekit.core.stage_folder import Staging, staging
 from culturekit.core.tables import read_table
-from culturekit.core.work import TRY_AGAIN, Engine, Outcome, Progress, Quiet, Work, right
 from culturekit.version import VERSION
 
 # Large inputs are hashed once: a file of the same place, size and time of change is the one hashed before.
@@ -242,7 +255,7 @@ def run_stage(
     `fresh` does all work again. What was finished from other inputs is an error, unless it may be replaced.
 
     Example:
-        >>> from culturekit.core.work import Outcome
+        >>> from culturekit.core.stage import Outcome
         >>> from culturekit.core.stage import Stage
         >>> def count(work):
         ...     rows = ck.read_table(work.inputs["cspace"], "cspace").height

@@ -24,7 +24,7 @@ from culturekit.core.atomic import copy_folder, remove_strays, sync_folder, writ
 from culturekit.core.digests import JOURNAL, MANIFEST, RUN_RECORD, Manifest, read_manifest
 from culturekit.core.errors import FolderInUse, UsageError
 from culturekit.core.literal_keys import masked
-from culturekit.core.work import Work
+from culturekit.core.stage import Work
 
 # One run at a time in a folder; the second learns who the first is.
 

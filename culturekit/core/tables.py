@@ -16,8 +16,8 @@ from culturekit.core.atomic import decoding, system_errors, whole_file
 from culturekit.core.errors import CultureKitError, IntegrityError, UsageError
 from culturekit.core.schemas import CSPACE, DROPS, PROMPTS, TABLES
 from culturekit.core.spreadsheet_cells import read_sheet_as
+from culturekit.core.stage import Outcome, Work
 from culturekit.core.table import PERSONS, Fault, Table, faults_in
-from culturekit.core.work import Outcome, Work
 
 ROWS_PER_GROUP = 131_072
 

@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from culturekit.core.roles import Role
     from culturekit.core.run import Run
     from culturekit.core.schemas import TABLES
-    from culturekit.core.stage import Stage
+    from culturekit.core.stage import Outcome, Stage, Work
     from culturekit.core.tables import prompts_table, read_table, write_table
-    from culturekit.core.work import Outcome, Work
     from culturekit.generation.backend import Failure, ImageReply, ImageRequest, Picture
     from culturekit.generation.runner import ImagePlan
     from culturekit.index.embedding.embedding_encoders import unit

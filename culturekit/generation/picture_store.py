@@ -27,7 +27,7 @@ from culturekit.core.errors import IntegrityError
 from culturekit.core.pictures.picture_files import encoded
 from culturekit.core.pictures.picture_reading import ReadPicture
 from culturekit.core.schemas import IMAGES
-from culturekit.core.work import TRY_AGAIN
+from culturekit.core.stage import TRY_AGAIN
 from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture, Pixels
 from culturekit.llm.json_values import decoded
 

@@ -17,8 +17,8 @@ from culturekit.core.declared import Typed
 from culturekit.core.digests import read_manifest
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import AUTHORS_ROWS, CANDIDATES
+from culturekit.core.stage import Outcome, Work
 from culturekit.core.tables import write_drops, write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.kg.concepts import COUNTRY_PROPERTIES, ENTITY_STATEMENTS, Concept
 from culturekit.kg.store import Graph, GraphTables, edge_blocks, let_go, load_graph, qid_of
 from culturekit.kg.walk import WALKED, Pass, Search, Walk, groups_of, walk, walked_nodes

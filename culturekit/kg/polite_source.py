@@ -31,8 +31,8 @@ from culturekit.core.addresses import NotPublic, check_sending, resolve
 from culturekit.core.atomic import write_atomically
 from culturekit.core.digests import digest
 from culturekit.core.errors import UpstreamUnavailable, UsageError
-from culturekit.llm.clients.timed_socket import PinnedConnection, TooLarge, read_to_end
 from culturekit.llm.failures import wait_of
+from culturekit.llm.timed_socket import PinnedConnection, TooLarge, read_to_end
 from culturekit.version import VERSION
 
 logger = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from pydantic import Field
 from culturekit.core.declared import Typed
 from culturekit.core.digests import JOURNAL
 from culturekit.core.errors import BudgetReached
-from culturekit.core.work import Work
+from culturekit.core.stage import Work
 from culturekit.llm.client import PATIENCE, Client, FreeClient, Request
 
 if TYPE_CHECKING:

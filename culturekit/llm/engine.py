@@ -33,7 +33,7 @@ import msgspec
 from culturekit.core.addresses import check_sending
 from culturekit.core.choices import ANSWERED
 from culturekit.core.errors import BudgetReached, CultureKitError
-from culturekit.core.work import Progress
+from culturekit.core.stage import Progress
 from culturekit.llm.client import (
     LONGEST_TIMEOUT,
     PATIENCE,

@@ -22,8 +22,8 @@ from zlib import crc32
 from culturekit.core.atomic import sync_folder, write_atomically
 from culturekit.core.choices import ANSWERED
 from culturekit.core.errors import CultureKitError
+from culturekit.core.stage import Work
 from culturekit.core.stage_folder import hold
-from culturekit.core.work import Work
 from culturekit.llm.journal_file import (
     FILE,
     SOUND,

@@ -21,7 +21,6 @@ from culturekit.core.atomic import write_atomically
 from culturekit.core.errors import MissingDependency, UpstreamUnavailable, UsageError
 from culturekit.core.yaml_source import parse_yaml, validate
 from culturekit.llm.client import Identity
-from culturekit.llm.clients.timed_socket import PinnedConnection, TooLarge, read_to_end
 from culturekit.llm.endpoints import SERVICES
 from culturekit.llm.prices import (
     SNAPSHOT,
@@ -39,6 +38,7 @@ from culturekit.llm.prices import (
     today,
 )
 from culturekit.llm.redaction import Secret
+from culturekit.llm.timed_socket import PinnedConnection, TooLarge, read_to_end
 
 logger = logging.getLogger(__name__)
 

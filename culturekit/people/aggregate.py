@@ -24,8 +24,8 @@ from culturekit.core.schemas import (
     SCORES,
     VALUES,
 )
+from culturekit.core.stage import Outcome, Work
 from culturekit.core.tables import write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.metrics.linguistic.human_tables import likert_table, relevance_rates
 from culturekit.people.export import page_template, template_text
 from culturekit.people.importing import known_flags

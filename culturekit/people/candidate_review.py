@@ -29,9 +29,8 @@ from culturekit.core.errors import UsageError
 from culturekit.core.inputs import roles, roles_among
 from culturekit.core.package_data import shipped
 from culturekit.core.schemas import ANNOTATION_KEY, REVIEW_GROUPS
-from culturekit.core.stage import Stage
+from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.core.tables import write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.kg.countries import country_files
 from culturekit.kg.store import GraphTables
 from culturekit.people.export import PROJECT_FILE, ExportOptions, export_project

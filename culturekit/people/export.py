@@ -26,8 +26,8 @@ from culturekit.core.pictures.picture_files import NoPicture, encoded
 from culturekit.core.pictures.picture_reading import read_inside
 from culturekit.core.schemas import ANNOTATION_KEY
 from culturekit.core.spreadsheet_cells import csv_text
+from culturekit.core.stage import Outcome, Work
 from culturekit.core.tables import write_drops, write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.people.items import Item
 from culturekit.people.scheme import Scheme, fixed_options
 from culturekit.people.tasks import (

@@ -29,9 +29,9 @@ from culturekit.core.schemas import (
     RATERS,
     REVIEW_GROUPS,
 )
+from culturekit.core.stage import Outcome, Work
 from culturekit.core.table import Table
 from culturekit.core.tables import read_table, write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.core.yaml_source import load_model
 from culturekit.kg.countries import countries
 from culturekit.people.answers import (

@@ -17,12 +17,11 @@ from culturekit.builders.space.checked import ALL, ARTIFACTS, check_lines
 from culturekit.core.declared import Given, Seed, builds
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import UsageError
-from culturekit.core.inputs import Files, roles, roles_among
-from culturekit.core.lineage import manifest_of
+from culturekit.core.inputs import Files, manifest_of, roles, roles_among
 from culturekit.core.package_data import shipped
 from culturekit.core.schemas import REMOVED, SPACE_CELLS, SPACE_CHECK, SPACE_SAMPLE, VERDICTS
+from culturekit.core.stage import Outcome, Work
 from culturekit.core.tables import read_table, write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.kg.countries import country_files
 from culturekit.metrics.corrected.audit_gates import LOWEST_AGREEMENT
 from culturekit.metrics.corrected.judged_means import agreeing_pairs

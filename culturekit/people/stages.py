@@ -30,9 +30,8 @@ from culturekit.core.schemas import (
     RATED_ITEMS,
     VALUES,
 )
-from culturekit.core.stage import Stage
+from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.core.tables import prompts_table, read_table, read_together, space_table, write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.metrics.corrected.audit_gates import drawing_of
 from culturekit.people.aggregate import AggregateOptions, aggregate_answers, set_aside, values_of_quality
 from culturekit.people.export import HAND_OUT, BarePicture, ExportOptions, export_project

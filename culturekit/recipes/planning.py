@@ -23,14 +23,26 @@ from culturekit.core.declared import Seed
 from culturekit.core.defaults import ANSWERS_PER_HOUR, RATERS
 from culturekit.core.digests import read_manifest
 from culturekit.core.errors import ConfigError, MissingDependency, Problem, UsageError, check_choice
-from culturekit.core.inputs import Files
-from culturekit.core.lineage import manifest_of, upstream
+from culturekit.core.inputs import Files, manifest_of, upstream
 from culturekit.core.registry import parse_spec
 from culturekit.core.run import known_records
 from culturekit.core.schemas import AUDITS, MATCHES, RECOGNITION
-from culturekit.core.stage import Ahead, Asking, Left, PlannedStage, Slot, Stage, ToPlan, input_records, key_of
+from culturekit.core.stage import (
+    TRY_AGAIN,
+    Ahead,
+    Asking,
+    Engine,
+    Left,
+    PlannedStage,
+    Progress,
+    Quiet,
+    Slot,
+    Stage,
+    ToPlan,
+    input_records,
+    key_of,
+)
 from culturekit.core.tables import read_table
-from culturekit.core.work import TRY_AGAIN, Engine, Progress, Quiet
 from culturekit.generation.folder.folder_listing import list_folder
 from culturekit.generation.runner import ImagePlan, known_pace
 from culturekit.generation.stages.generate_stage import run_pilot

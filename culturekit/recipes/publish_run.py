@@ -19,7 +19,7 @@ from culturekit.core import roles
 from culturekit.core.counting import counted
 from culturekit.core.errors import MissingDependency, UpstreamUnavailable, UsageError, argument_error
 from culturekit.core.schemas import IMAGES, PROMPTS, SCORES, VALUES
-from culturekit.core.work import Progress
+from culturekit.core.stage import Progress
 from culturekit.llm.redaction import Secret, key_from_environment, redact
 from culturekit.recipes.several_runs import HUB_NAME
 from culturekit.report.report_stage import folders_of, recorded

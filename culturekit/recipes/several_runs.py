@@ -14,9 +14,8 @@ import polars as pl
 from culturekit.core.atomic import write_atomically
 from culturekit.core.errors import UsageError, argument_error
 from culturekit.core.schemas import SCORES
-from culturekit.core.stage import Stage
+from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.core.tables import write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS
 from culturekit.recipes.run_recipe import page_of_kind
 from culturekit.report.report_stage import CUBE, folders_of, recorded

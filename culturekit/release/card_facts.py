@@ -26,10 +26,10 @@ from culturekit.core.digests import (
     read_manifest,
 )
 from culturekit.core.errors import CultureKitError, IntegrityError, UsageError
-from culturekit.core.lineage import manifest_of, upstream
+from culturekit.core.inputs import manifest_of, upstream
 from culturekit.core.schemas import SPACE_CHECK
+from culturekit.core.stage import UNDER_REVIEW
 from culturekit.core.tables import save_parquet
-from culturekit.core.work import UNDER_REVIEW
 
 # The tables of a card folder as they are: files, hashes, rows, columns, types, and the concepts they are split by.
 

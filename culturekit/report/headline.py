@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from culturekit.core import roles
 from culturekit.core.counting import counted
 from culturekit.core.defaults import ANSWERS_PER_HOUR
-from culturekit.core.lineage import manifest_of
+from culturekit.core.inputs import manifest_of
 from culturekit.core.schemas import MATCHES, RECOGNITION
 from culturekit.metrics.statistics.intervals import wilson
 from culturekit.report.charts import ModelLine, Rank, in_order, model_lines, overall_of

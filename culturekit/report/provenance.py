@@ -9,10 +9,10 @@ import polars as pl
 from culturekit.core import roles
 from culturekit.core.counting import counted, counted_reason
 from culturekit.core.digests import JOURNAL, Manifest
-from culturekit.core.lineage import manifest_of
+from culturekit.core.inputs import manifest_of
 from culturekit.core.roles import Role
 from culturekit.core.schemas import JUDGMENTS, QUALITY
-from culturekit.core.work import NOT_COMPARABLE
+from culturekit.core.stage import NOT_COMPARABLE
 from culturekit.generation.comparability import Traits, traits_of
 from culturekit.llm.journal_file import FILE
 from culturekit.llm.ledger import JournalPlace, read_ledger

@@ -11,13 +11,12 @@ import polars as pl
 from culturekit.core import roles
 from culturekit.core.atomic import decoding, write_atomically
 from culturekit.core.errors import UsageError
-from culturekit.core.lineage import check_together
+from culturekit.core.inputs import check_together
 from culturekit.core.roles import Role
 from culturekit.core.run import RECIPE_RECORD, Run
 from culturekit.core.schemas import SCORES
-from culturekit.core.stage import Stage
+from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.core.tables import read_table
-from culturekit.core.work import Outcome, Work
 from culturekit.kg.countries import file_of, use_countries_of_recipe
 from culturekit.report.gallery import Gallery, Picture
 from culturekit.report.run_folders import RunFolders, plain

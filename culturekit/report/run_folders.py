@@ -14,7 +14,7 @@ from markupsafe import Markup
 from culturekit.core import roles
 from culturekit.core.digests import Manifest
 from culturekit.core.errors import UsageError
-from culturekit.core.lineage import manifest_of
+from culturekit.core.inputs import manifest_of
 from culturekit.core.roles import Role
 from culturekit.core.run import Run
 from culturekit.core.schemas import CSPACE, IMAGES, MATCHES, PROMPTS, SCORES, VALUES

@@ -8,7 +8,7 @@ import msgspec
 import polars as pl
 
 from culturekit.core.counting import counted
-from culturekit.core.lineage import manifest_of
+from culturekit.core.inputs import manifest_of
 from culturekit.core.schemas import IMAGES, SCORES
 from culturekit.core.tables import read_table
 from culturekit.kg.countries import countries

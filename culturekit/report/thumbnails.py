@@ -16,8 +16,8 @@ from culturekit.core.digests import digest_bytes
 from culturekit.core.pictures.picture_files import NoPicture, read_bytes_inside
 from culturekit.core.pictures.picture_reading import picture_from
 from culturekit.core.schemas import IMAGES, PROMPTS
+from culturekit.core.stage import Work
 from culturekit.core.tables import read_table
-from culturekit.core.work import Work
 from culturekit.report.countries import country_names
 from culturekit.report.run_folders import Figure, RunFolders, figure, plain
 from culturekit.trail.evidence import ArtifactEvidence, EvidenceTables

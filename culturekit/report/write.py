@@ -22,7 +22,7 @@ from culturekit.core.counting import counted
 from culturekit.core.digests import source_hash
 from culturekit.core.errors import MissingDependency
 from culturekit.core.schemas import DISAGREEMENTS, HUBS, RECOGNITION, SCORES
-from culturekit.core.work import Outcome, Work
+from culturekit.core.stage import Outcome, Work
 from culturekit.metrics.diversity.labels import STANDARD_KERNELS
 from culturekit.report.charts import TINTS, ModelLine, diversity_chart, in_order, map_of, model_lines, tint, world
 from culturekit.report.countries import CountryShares, Extremes, Share, country_names, extremes_in, shares_in

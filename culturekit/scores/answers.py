@@ -19,8 +19,8 @@ from culturekit.core.digests import canonical_json, read_manifest
 from culturekit.core.errors import CultureKitError, NothingScored, UsageError, argument_error, check_choice
 from culturekit.core.package_data import shipped, shipped_names
 from culturekit.core.schemas import ANNOTATIONS, JUDGMENTS, MATCHES, PROMPTS, QUALITY, VALUES
+from culturekit.core.stage import Work
 from culturekit.core.tables import checked, read_table
-from culturekit.core.work import Work
 from culturekit.core.yaml_source import read_yaml
 from culturekit.metrics.realism.clip_scores import YesBucket
 from culturekit.metrics.statistics.chance_corrected import copied_raters

@@ -19,9 +19,8 @@ from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import UsageError
 from culturekit.core.inputs import Files
 from culturekit.core.schemas import AUDIT_SAMPLE, MATCHES
-from culturekit.core.stage import Stage
+from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.core.tables import table_outcome
-from culturekit.core.work import Outcome, Work
 from culturekit.metrics.corrected.audit_gates import Design, audited_answers, marks_of
 from culturekit.metrics.corrected.audit_sampling import Drawing, Per, audit_sample
 from culturekit.metrics.corrected.audited_counts import audited_rate, audited_share

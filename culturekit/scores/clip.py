@@ -14,8 +14,8 @@ from pydantic import Field
 from culturekit.core.declared import Typed, check_choices
 from culturekit.core.errors import NothingScored, UsageError, argument_error
 from culturekit.core.schemas import YES_BY_SCORE
+from culturekit.core.stage import Work
 from culturekit.core.tables import write_table
-from culturekit.core.work import Work
 from culturekit.metrics.realism.clip_scores import (
     PRESENCE_THRESHOLDS,
     clip_score,

@@ -17,8 +17,8 @@ from culturekit.core.digests import canonical_json
 from culturekit.core.errors import NothingScored, UsageError, argument_error
 from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import SCORES, VALUES
+from culturekit.core.stage import Outcome, Work
 from culturekit.core.tables import read_table
-from culturekit.core.work import Outcome, Work
 from culturekit.generation.comparability import Traits, differ_in
 from culturekit.index.matching.comparison import check_mapped_alike
 from culturekit.metrics.arguments import check_count

@@ -8,8 +8,8 @@ from pydantic import Field
 from culturekit.core.errors import NothingScored
 from culturekit.core.inputs import Files
 from culturekit.core.schemas import DISTRIBUTIONS, MATCHES
+from culturekit.core.stage import Outcome, Work
 from culturekit.core.tables import table_outcome
-from culturekit.core.work import Outcome, Work
 from culturekit.metrics.diversity import label_diversity as label_shares
 from culturekit.metrics.diversity.label_diversity import share_limits
 from culturekit.metrics.diversity.labels import LEVELS, spell

@@ -17,8 +17,8 @@ from culturekit.core.digests import read_manifest
 from culturekit.core.errors import NothingScored, UsageError
 from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import ANSWER_COUNTS, JUDGMENTS, QUALITY, QUESTION_RATES, QUESTIONS
+from culturekit.core.stage import Outcome, Work
 from culturekit.core.tables import checked, read_table, write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.metrics.questions import Denominator, dsg_score
 from culturekit.metrics.statistics.intervals import Target
 from culturekit.scores.catalog import describe

@@ -34,9 +34,8 @@ from culturekit.core.errors import NothingScored, UsageError
 from culturekit.core.inputs import roles_among
 from culturekit.core.plugins import Plugin, hold, shown
 from culturekit.core.schemas import IMAGES, PROMPTS, SCORES, VALUES
-from culturekit.core.stage import Stage
+from culturekit.core.stage import MARKED, Outcome, Stage, Work
 from culturekit.core.tables import checked, read_table, write_table
-from culturekit.core.work import MARKED, Outcome, Work
 from culturekit.metrics.corrected.audit_gates import MARKS
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval, Mean, Target, half_width, interval
 from culturekit.scores.catalog import CATALOG, Metric, register

@@ -17,8 +17,8 @@ from culturekit.core.digests import digest_file, read_manifest
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.inputs import Files, Numbered
 from culturekit.core.schemas import IMAGES, MATCHES, PAIR_DISTANCES, PROMPTS, VALUES
+from culturekit.core.stage import NOT_COMPARABLE, Outcome
 from culturekit.core.tables import check_rows, prompts_table, read_table
-from culturekit.core.work import NOT_COMPARABLE, Outcome
 
 if TYPE_CHECKING:
     from culturekit.generation.comparability import Traits

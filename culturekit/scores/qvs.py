@@ -15,9 +15,8 @@ from culturekit.core.declared import Typed, kept
 from culturekit.core.errors import UsageError
 from culturekit.core.inputs import Files
 from culturekit.core.schemas import AUDIT_SAMPLE, AUDITS, IMAGES, MATCHES, PROMPTS, QUALITY
-from culturekit.core.stage import Stage
+from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.core.tables import checked, prompts_table, read_table
-from culturekit.core.work import Outcome, Work
 from culturekit.metrics.corrected.audit_gates import drawing_of, of_batches
 from culturekit.metrics.corrected.looks import planned_looks
 from culturekit.metrics.diversity.label_diversity import bounds_of_codes

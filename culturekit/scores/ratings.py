@@ -14,8 +14,7 @@ from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import NothingScored, UsageError, check_choice
 from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import IMAGES
-from culturekit.core.stage import Stage
-from culturekit.core.work import Work
+from culturekit.core.stage import Stage, Work
 from culturekit.metrics.linguistic.human_tables import item_scores, likert_table
 from culturekit.scores.answers import Ends, careful_answers, check_ends, check_on_scale, read_answers, whose
 from culturekit.scores.catalog import describe

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from culturekit.core.declared import Seed, Typed
 from culturekit.core.errors import NothingScored, UsageError
-from culturekit.core.work import Work
+from culturekit.core.stage import Work
 from culturekit.metrics.realism.features import (
     RadiiCache,
     called,

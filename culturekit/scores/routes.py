@@ -13,8 +13,8 @@ from culturekit.core.declared import Typed
 from culturekit.core.errors import NothingScored, UsageError
 from culturekit.core.inputs import Files
 from culturekit.core.schemas import DISAGREEMENTS, JUDGMENTS, MATCHES, QUALITY, SCORES, VALUES
+from culturekit.core.stage import Outcome, Work
 from culturekit.core.tables import checked, write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.metrics.diversity.labels import LEVELS, STANDARD_KERNELS, spell
 from culturekit.metrics.statistics.chance_corrected import equal_share, kappa_interval
 from culturekit.metrics.statistics.intervals import Interval

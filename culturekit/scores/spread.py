@@ -17,9 +17,8 @@ from culturekit.core.defaults import BATCH_SIZE, CONFIDENCE
 from culturekit.core.digests import digest_file
 from culturekit.core.errors import UsageError
 from culturekit.core.registry import check_ready, parse_spec, spec_state
-from culturekit.core.stage import Stage
+from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.core.table import check_slots
-from culturekit.core.work import Outcome, Work
 from culturekit.index.raters.picture_spread import PAIR_MEASURES, measure_spread
 from culturekit.metrics.diversity.label_diversity import mean_cosine
 from culturekit.metrics.realism.features import licence_of

@@ -13,8 +13,8 @@ from pydantic import Field
 from culturekit.core.errors import NothingScored
 from culturekit.core.inputs import Files
 from culturekit.core.schemas import MATCHES, PROMPTS
+from culturekit.core.stage import Work
 from culturekit.core.tables import prompts_table, read_table
-from culturekit.core.work import Work
 from culturekit.metrics.diversity.labels import Weights, kernel_name
 from culturekit.metrics.statistics.intervals import Target, by_prompt, mean_of_these
 from culturekit.scores.diversity import (

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from culturekit.core.digests import JOURNAL, canonical_json, read_manifest
 from culturekit.core.errors import IntegrityError, UsageError
-from culturekit.core.lineage import manifest_of, recorded, upstream
+from culturekit.core.inputs import manifest_of, recorded, upstream
 from culturekit.core.schemas import CSPACE, KEPT, STARTS
 from culturekit.core.tables import read_table
 from culturekit.kg.concepts import ENTITY_STATEMENTS

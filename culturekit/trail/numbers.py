@@ -12,7 +12,7 @@ import polars as pl
 
 from culturekit.core.digests import JOURNAL, digest_file, read_manifest
 from culturekit.core.errors import IntegrityError, UsageError
-from culturekit.core.lineage import manifest_of, recorded, upstream
+from culturekit.core.inputs import manifest_of, recorded, upstream
 from culturekit.core.roles import REAL_IMAGES
 from culturekit.core.schemas import (
     ACTIVITIES,

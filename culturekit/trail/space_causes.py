@@ -16,12 +16,10 @@ from culturekit.builders.space.space_files import read_space
 from culturekit.core.counting import counted
 from culturekit.core.digests import Manifest, canonical_json, digest_file, read_manifest
 from culturekit.core.errors import CultureKitError, IntegrityError, UsageError
-from culturekit.core.inputs import roles_among
-from culturekit.core.lineage import manifest_of, upstream
+from culturekit.core.inputs import manifest_of, roles_among, upstream
 from culturekit.core.schemas import DIFF
-from culturekit.core.stage import Stage
+from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.core.tables import write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.kg.countries import number_of_item, use_countries_beside
 from culturekit.kg.inspection.graph_stats import diff_graphs
 from culturekit.trail.evidence import reason_text

@@ -13,7 +13,7 @@ import polars as pl
 from culturekit.core.choices import NO_CULTURE
 from culturekit.core.digests import digest_file
 from culturekit.core.errors import IntegrityError, UsageError
-from culturekit.core.lineage import manifest_of, recorded, upstream
+from culturekit.core.inputs import manifest_of, recorded, upstream
 from culturekit.core.schemas import AUDITS, IMAGES, MATCHES, PROMPTS, SCORES
 from culturekit.core.tables import read_table
 from culturekit.kg.store import DumpPosition

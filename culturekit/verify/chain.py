@@ -25,7 +25,7 @@ from culturekit.core.digests import (
     read_manifest,
 )
 from culturekit.core.errors import CultureKitError, UsageError
-from culturekit.core.lineage import RunRecord
+from culturekit.core.inputs import RunRecord
 from culturekit.core.roles import REPORT
 from culturekit.core.run import RECIPE_RECORD
 from culturekit.core.stage import key_stated

@@ -43,8 +43,7 @@ from culturekit.core.roles import REPORT
 from culturekit.core.run import RECIPE_RECORD, make_manifest, plugins_of_run, what_differs
 from culturekit.core.schemas import IMAGES
 from culturekit.core.spreadsheet_cells import export_table
-from culturekit.core.stage import Stage, key_of, record_of
-from culturekit.core.work import Engine, Progress, Quiet, Work
+from culturekit.core.stage import Engine, Progress, Quiet, Stage, Work, key_of, record_of
 from culturekit.core.yaml_source import as_json
 from culturekit.index.encoder import ENCODERS
 from culturekit.index.raters.picture_spread import PAIR_MEASURES

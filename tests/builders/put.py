@@ -6,7 +6,7 @@ from unittest.mock import patch
 
 from culturekit.builders.asking import spec_of
 from culturekit.core.declared import StageCommand
-from culturekit.core.work import Outcome, Work
+from culturekit.core.stage import Outcome, Work
 from culturekit.llm.client import Client, FreeClient
 from culturekit.llm.clients.clients import CLIENTS
 

@@ -10,8 +10,8 @@ import pytest
 
 from culturekit.builders.filtering.cspace_filter import filter_candidates
 from culturekit.core.schemas import CANDIDATES
+from culturekit.core.stage import Work
 from culturekit.core.tables import write_table
-from culturekit.core.work import Work
 from culturekit.kg.concepts import Concept, Root
 from culturekit.llm.client import Reply, Request
 from culturekit.llm.untrusted import cleaned

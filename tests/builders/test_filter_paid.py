@@ -8,8 +8,8 @@ import pytest
 from culturekit.builders.filtering.cspace_filter import filter_candidates
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import CANDIDATES
+from culturekit.core.stage import Outcome, Work
 from culturekit.core.tables import write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.kg.concepts import Concept, Root
 from culturekit.llm.answers import LlmOptions
 from tests.builders.paid_judge import PaidJudge

@@ -12,8 +12,8 @@ from culturekit.builders.popularity import SOURCES, Ratings, Sitelinks, months, 
 from culturekit.builders.space.cspace import ReleaseOptions, release_stage
 from culturekit.core.errors import IntegrityError, MissingDependency, UpstreamUnavailable, UsageError
 from culturekit.core.schemas import KEPT
+from culturekit.core.stage import Work
 from culturekit.core.tables import write_table
-from culturekit.core.work import Work
 from culturekit.kg.concepts import Concept, Root
 from tests.builders.answering import Said, answering
 from tests.builders.spaces import rows_of

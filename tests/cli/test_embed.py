@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 
 from culturekit.core.errors import UsageError
-from culturekit.core.lineage import manifest_of
+from culturekit.core.inputs import manifest_of
 from culturekit.core.schemas import DROPS
+from culturekit.core.stage import Work
 from culturekit.core.tables import read_table
-from culturekit.core.work import Work
 from culturekit.index.embedding.embed_table import EmbedSource, TextColumns, embed_table, texts_of
 from culturekit.index.embedding.embedding_encoders import load_vectors
 from culturekit.scores.inputs import labelled, vector_inputs

@@ -11,8 +11,7 @@ from culturekit.config.kinds import RECIPES, AnyRecipe, RecipeKind
 from culturekit.core.registry import Entry
 from culturekit.core.roles import Role
 from culturekit.core.run import Run
-from culturekit.core.stage import Stage
-from culturekit.core.work import Outcome
+from culturekit.core.stage import Outcome, Stage
 from culturekit.core.yaml_source import StrictModel
 from tests.command_line import culturekit
 

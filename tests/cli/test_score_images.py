@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from culturekit.core.errors import UsageError
-from culturekit.core.lineage import manifest_of
+from culturekit.core.inputs import manifest_of
 from culturekit.core.schemas import CSPACE
 from culturekit.core.tables import read_table
 from culturekit.recipes.cube.begin_evaluation import EvaluationFiles, begin_evaluation

@@ -7,8 +7,7 @@ from culturekit.core import run as known_inputs
 from culturekit.core import stage
 from culturekit.core.digests import digest_file
 from culturekit.core.run import run_stage
-from culturekit.core.stage import Stage
-from culturekit.core.work import Outcome, Work
+from culturekit.core.stage import Outcome, Stage, Work
 from tests.conftest import HeardProgress, HereEngine
 
 

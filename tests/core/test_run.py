@@ -8,8 +8,7 @@ from culturekit.core import roles
 from culturekit.core.errors import UsageError
 from culturekit.core.roles import Role
 from culturekit.core.run import Run
-from culturekit.core.stage import Stage
-from culturekit.core.work import Outcome
+from culturekit.core.stage import Outcome, Stage
 from culturekit.recipes.cube.keys import load_recipe
 from tests.conftest import SMALL, stages_of
 

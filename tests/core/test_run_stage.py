@@ -8,8 +8,7 @@ import pytest
 
 from culturekit.core.errors import IntegrityError, UpstreamUnavailable, UsageError
 from culturekit.core.run import StageRun, run_stage
-from culturekit.core.stage import Stage
-from culturekit.core.work import Outcome, Work
+from culturekit.core.stage import Outcome, Stage, Work
 from tests.conftest import HeardProgress, HereEngine
 
 

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from culturekit.core.run import StageRun, run_stage
-from culturekit.core.stage import Stage
-from culturekit.core.work import Outcome, Work
+from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.llm.journal import Journal, run_tag
 from culturekit.llm.journal_file import Entry
 from tests.conftest import HeardProgress, HereEngine

@@ -9,7 +9,7 @@ import pytest
 
 from culturekit.core.digests import digest_file
 from culturekit.core.errors import CultureKitError
-from culturekit.core.work import Work
+from culturekit.core.stage import Work
 from culturekit.generation import runner
 from culturekit.generation.backend import Failure, ImageReply, ImageRequest, Lane, Picture
 from culturekit.generation.picture_store import FINDINGS, Maker

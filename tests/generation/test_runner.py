@@ -11,8 +11,8 @@ from culturekit.core.choices import PictureFormat
 from culturekit.core.errors import UpstreamUnavailable
 from culturekit.core.pictures.picture_files import encoded
 from culturekit.core.schemas import PROMPTS
+from culturekit.core.stage import Work
 from culturekit.core.tables import read_table
-from culturekit.core.work import Work
 from culturekit.generation import runner
 from culturekit.generation.backend import Failure, ImageReply, ImageRequest, Picture, Pixels
 from culturekit.generation.picture_store import Maker, batches, folder_of_prompt, image_id_of

@@ -21,7 +21,7 @@ from culturekit.kg.polite_source import (
     check_url,
     connect_to,
 )
-from culturekit.llm.clients.timed_socket import PinnedConnection
+from culturekit.llm.timed_socket import PinnedConnection
 from tests.builders.answering import Said, answering, slept
 from tests.llm.server.wire import HEADER, dripping
 

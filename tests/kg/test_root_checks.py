@@ -9,7 +9,7 @@ import pytest
 
 from culturekit.builders.country_names import named_country
 from culturekit.core.errors import ConfigError, UsageError
-from culturekit.core.work import Work
+from culturekit.core.stage import Work
 from culturekit.kg.concepts import final_target, load_concept, read_redirects, shipped_concepts
 from culturekit.kg.countries import whole_world
 from culturekit.kg.dump.ingest import IngestOptions, ingest

@@ -11,8 +11,8 @@ import pytest
 
 from culturekit.core.package_data import shipped
 from culturekit.core.schemas import CANDIDATES
+from culturekit.core.stage import Work
 from culturekit.core.tables import read_table
-from culturekit.core.work import Work
 from culturekit.kg.concepts import load_concept, shipped_concepts
 from culturekit.kg.dump.ingest import IngestOptions, ingest
 from culturekit.kg.extract import extract

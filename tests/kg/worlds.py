@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from culturekit.core.work import Work
+from culturekit.core.stage import Work
 from culturekit.kg.concepts import Concept, Exclusions, Root
 from culturekit.kg.dump.ingest import IngestOptions, ingest
 from tests.conftest import HeardProgress, HereEngine

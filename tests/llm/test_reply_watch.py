@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culturekit.core.errors import UnusableReplies
-from culturekit.core.work import Work
+from culturekit.core.stage import Work
 from culturekit.llm.answers import LlmOptions, answers
 from culturekit.llm.client import Failure, Reply, Request
 from culturekit.llm.rows import LOOKED_AT, OUTCOMES, Answered, ReplyWatch, Row, failed, heard

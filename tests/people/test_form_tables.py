@@ -16,7 +16,7 @@ from tests.conftest import stage_here
 from tests.outside_packages import forget, write_package
 
 WRITES = """
-from culturekit.core.work import Outcome
+from culturekit.core.stage import Outcome
 
 
 def write(work, answers, items, rows):

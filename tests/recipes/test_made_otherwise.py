@@ -7,8 +7,7 @@ import pytest
 from culturekit.core.digests import JOURNAL
 from culturekit.core.errors import UsageError
 from culturekit.core.run import StageRun, run_stage
-from culturekit.core.stage import Stage
-from culturekit.core.work import Outcome, Work
+from culturekit.core.stage import Outcome, Stage, Work
 from tests.conftest import HeardProgress, HereEngine
 
 

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from culturekit.core.digests import read_manifest
-from culturekit.core.lineage import manifest_of
+from culturekit.core.inputs import manifest_of
 from culturekit.core.stage import PlannedStage
 from culturekit.recipes.cube.keys import Recipe, load_recipe
 from culturekit.recipes.planning import pilot_models, plan_recipe

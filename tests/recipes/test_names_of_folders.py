@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.core.stage import Stage
-from culturekit.core.work import Outcome, Work
+from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.recipes.cube.keys import Recipe
 from tests.command_line import culturekit
 from tests.conftest import recipe_here, stage_here

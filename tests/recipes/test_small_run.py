@@ -13,11 +13,11 @@ from culturekit.config.kinds import wired
 from culturekit.core.digests import digest_file, read_manifest
 from culturekit.core.engines import LocalEngine
 from culturekit.core.errors import UsageError
-from culturekit.core.lineage import manifest_of
+from culturekit.core.inputs import manifest_of
 from culturekit.core.run import Run
 from culturekit.core.schemas import MATCHES, TABLES
+from culturekit.core.stage import Outcome, Work
 from culturekit.core.tables import read_table
-from culturekit.core.work import Outcome, Work
 from culturekit.recipes.cube.keys import Recipe, load_recipe
 from culturekit.recipes.planning import plan_recipe
 from culturekit.recipes.run_recipe import run_recipe

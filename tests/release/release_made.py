@@ -9,9 +9,8 @@ import polars as pl
 
 from culturekit.core.run import StageRun
 from culturekit.core.schemas import CSPACE, DROPS, KEPT
-from culturekit.core.stage import Stage
+from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.core.tables import write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.release.card_build import card_stage
 from culturekit.release.card_hand import FIELDS_FILE, SECTIONS, TEXT_FILE
 from tests.conftest import stage_here

@@ -15,7 +15,7 @@ import yaml
 
 from culturekit.core.errors import ConfigError, IntegrityError, UsageError
 from culturekit.core.schemas import CSPACE
-from culturekit.core.work import Outcome, Work
+from culturekit.core.stage import Outcome, Work
 from culturekit.release.card_build import build_card, check_card
 from culturekit.release.card_content import CODES, exit_code
 from culturekit.release.card_pages import BLOCK, PAGES

@@ -8,8 +8,8 @@ import pytest
 from culturekit.builders.prompting.prompts import PromptOptions, build_prompts
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import CSPACE, PROMPTS
+from culturekit.core.stage import Work
 from culturekit.core.tables import read_table, write_table
-from culturekit.core.work import Work
 from culturekit.release.audit_file import CODES, audit_file, counted
 from culturekit.release.check_places import meanings
 from tests.builders.spaces import artifact, cspace

@@ -10,8 +10,7 @@ import pytest
 
 from culturekit.core.errors import IntegrityError
 from culturekit.core.schemas import SCORES
-from culturekit.core.stage import Stage
-from culturekit.core.work import Outcome, Work
+from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.report.headline import waiting_forms
 from culturekit.report.provenance import every_caveat
 from culturekit.report.run_folders import RunFolders, with_params

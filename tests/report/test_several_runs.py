@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from culturekit.core.errors import UsageError
-from culturekit.core.work import Work
+from culturekit.core.stage import Work
 from culturekit.recipes.several_runs import several_runs_stage, write_page
 from culturekit.report.report_stage import folders_of
 from culturekit.report.several import apart, collect_several, ground_of, render_several, same_ground

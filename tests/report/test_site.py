@@ -21,7 +21,7 @@ from jinja2 import Template
 
 from culturekit.core.digests import digest_tree
 from culturekit.core.errors import UsageError
-from culturekit.core.work import Work
+from culturekit.core.stage import Work
 from culturekit.recipes.several_runs import named, site_stage, write_site
 from culturekit.report.site.pages import POLICY, STYLE, ArtifactInRun, ModelLook, model_id
 from culturekit.report.write import environment

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from culturekit.core.errors import UsageError
-from culturekit.core.lineage import manifest_of
+from culturekit.core.inputs import manifest_of
 from culturekit.core.schemas import AUDIT_SAMPLE, QUALITY, SCORES, VALUES
 from culturekit.metrics import audit_sample
 from culturekit.metrics.corrected import corrected_diversity

@@ -10,8 +10,8 @@ from scipy import stats
 from culturekit.core.errors import UsageError
 from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import ANNOTATIONS, IMAGES, QUALITY
+from culturekit.core.stage import Work
 from culturekit.core.tables import write_table
-from culturekit.core.work import Work
 from culturekit.scores.family import Scored
 from culturekit.scores.meta import MetaOptions, meta, score_meta
 from tests.scores.value_tables import annotations, conforming, params_of, values

@@ -12,9 +12,8 @@ from culturekit.core.engines import LocalEngine
 from culturekit.core.errors import UsageError
 from culturekit.core.run import run_stage
 from culturekit.core.schemas import IMAGES, PAIR_DISTANCES, SCORES, VALUES
-from culturekit.core.stage import Stage
+from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.core.tables import write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.scores.inputs import ImageTables, PairFolders
 from culturekit.scores.spread import SpreadOptions, score_spread
 from tests.scores.picture_tables import pictured

@@ -14,9 +14,8 @@ from culturekit.builders.space.cspace import ReleaseOptions, release_stage
 from culturekit.core.choices import Included
 from culturekit.core.digests import digest_bytes
 from culturekit.core.schemas import CANDIDATES, KEPT
-from culturekit.core.stage import Stage
+from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.core.tables import read_table
-from culturekit.core.work import Outcome, Work
 from culturekit.kg.concepts import Concept, Root
 from culturekit.kg.dump.ingest import IngestOptions, ingest_stage
 from culturekit.kg.exchange.extract_stage import extract_stage

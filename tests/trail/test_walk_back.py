@@ -7,8 +7,7 @@ import pytest
 
 from culturekit.cli.trace_command import trail_lines
 from culturekit.core.errors import IntegrityError, UsageError
-from culturekit.core.inputs import Files
-from culturekit.core.lineage import upstream
+from culturekit.core.inputs import Files, upstream
 from culturekit.core.schemas import MATCHES
 from culturekit.core.tables import read_table, save_parquet
 from culturekit.metrics.statistics.intervals import Interval

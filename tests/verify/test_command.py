@@ -8,7 +8,7 @@ from unittest import mock
 import pytest
 
 from culturekit.core.errors import IntegrityError
-from culturekit.core.lineage import recorded
+from culturekit.core.inputs import recorded
 from culturekit.verify.verify_run import verify_run
 from tests.command_line import culturekit
 from tests.verify.forging import change_table

@@ -21,8 +21,8 @@ from culturekit.builders.asking import Asked, GivenWording, asks, bounded, row_i
 from culturekit.builders.country_names import folded, without_accents
 from culturekit.core.declared import Given, Typed, builds
 from culturekit.core.schemas import ACTIVITIES, MENTIONS, PAGES, PROMPTS
+from culturekit.core.stage import Outcome, Work
 from culturekit.core.tables import read_table, write_drops, write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embedding_encoders import text_encoder_of
 from culturekit.index.encoder import ENCODERS
 from culturekit.kg.countries import Country, country, country_files

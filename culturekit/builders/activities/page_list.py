@@ -21,8 +21,8 @@ from culturekit.core.digests import digest, digest_bytes
 from culturekit.core.errors import UpstreamUnavailable, UsageError
 from culturekit.core.registry import needing
 from culturekit.core.schemas import PAGES
+from culturekit.core.stage import Outcome, Work
 from culturekit.core.tables import write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.core.yaml_source import StrictModel, not_empty, read_yaml, validate
 from culturekit.kg.countries import country, country_files
 from culturekit.kg.polite_source import KeptAnswers, Pace, PoliteSource, check_contact

@@ -27,8 +27,8 @@ from culturekit.core.pictures.picture_files import NoPicture
 from culturekit.core.pictures.picture_reading import read_inside
 from culturekit.core.registry import spec_state
 from culturekit.core.schemas import CAPTION_STATS, CAPTIONS, DROPS, IMAGES, JUDGMENTS, OBJECTS, PROMPTS, TRANSLATIONS
+from culturekit.core.stage import Outcome, Work
 from culturekit.core.tables import Gathered, blocks_of, read_table, scan_table, whole_groups, write_drops, write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embed_table import USUAL, TextColumns, opened, text_blocks, texts_by_id
 from culturekit.index.models.transformers_encoder import DETECTORS, OwlDetector
 from culturekit.kg.countries import country_files

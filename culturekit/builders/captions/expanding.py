@@ -23,8 +23,8 @@ from culturekit.core.errors import UsageError
 from culturekit.core.package_data import found_or_shipped
 from culturekit.core.registry import spec_state
 from culturekit.core.schemas import CAPTION_PROPOSALS, CAPTIONS
+from culturekit.core.stage import QUARANTINED, Outcome
 from culturekit.core.tables import write_table
-from culturekit.core.work import QUARANTINED, Outcome
 from culturekit.core.yaml_source import StrictModel, closest, load_model, not_empty
 from culturekit.index.embedding.embedding_encoders import encoding_pool, text_encoder_of
 from culturekit.index.encoder import ENCODERS, Vectors

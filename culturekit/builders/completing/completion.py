@@ -43,9 +43,8 @@ from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import UnusableReplies
 from culturekit.core.inputs import roles_among
 from culturekit.core.schemas import CANDIDATES, COMPLETED, DROPS, KEPT, PROPOSALS, ROUNDS
-from culturekit.core.stage import Left
+from culturekit.core.stage import QUARANTINED, Left, Outcome, Work
 from culturekit.core.tables import ROWS_PER_SLICE, TableSlices, slices_of, write_drops, write_frames, write_table
-from culturekit.core.work import QUARANTINED, Outcome, Work
 from culturekit.kg.concepts import Concept, Roots
 from culturekit.kg.countries import by_qid, country_files
 from culturekit.kg.exchange.extract_stage import described

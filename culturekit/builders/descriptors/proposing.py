@@ -18,8 +18,8 @@ from culturekit.core.declared import Typed
 from culturekit.core.errors import UsageError
 from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import DESCRIPTOR_TRAIL, DESCRIPTORS, PROMPTS, PROPOSED_DESCRIPTORS, STEREOTYPES
+from culturekit.core.stage import Outcome
 from culturekit.core.tables import read_table, write_table
-from culturekit.core.work import Outcome
 from culturekit.kg.countries import country
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Request

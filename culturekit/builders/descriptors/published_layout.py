@@ -20,8 +20,8 @@ from culturekit.core.declared import Given, builds
 from culturekit.core.errors import ConfigError, Problem, UsageError
 from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import DESCRIPTORS, PROMPTS, PUBLISHED_DESCRIPTORS
+from culturekit.core.stage import Outcome, Work
 from culturekit.core.tables import read_table, write_drops, write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.kg.countries import Country, countries, country_files
 from culturekit.metrics.ahead.matching import DIMENSIONS, NOT_EXTRACTED, dimension_name
 

@@ -33,9 +33,9 @@ from culturekit.core.errors import UsageError
 from culturekit.core.inputs import roles_among
 from culturekit.core.schemas import DECISIONS, KEPT, REMOVED, VERDICTS
 from culturekit.core.spreadsheet_cells import SheetRow, sheet_bytes
+from culturekit.core.stage import Outcome, Work
 from culturekit.core.table import Table
 from culturekit.core.tables import read_table, write_drops, write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.core.yaml_source import past_day
 from culturekit.kg.concepts import Roots
 from culturekit.kg.countries import country_files

@@ -21,8 +21,8 @@ from culturekit.core.counting import counted
 from culturekit.core.declared import Given, Typed
 from culturekit.core.errors import UnusableReplies
 from culturekit.core.schemas import CANDIDATES, DROPS, KEPT, REMOVED, VERDICTS
+from culturekit.core.stage import QUARANTINED, Outcome
 from culturekit.core.tables import ROWS_PER_SLICE, TableSlices, slices_of, write_drops, write_frames, write_table
-from culturekit.core.work import QUARANTINED, Outcome
 from culturekit.kg.concepts import Concept, Roots
 from culturekit.kg.countries import by_qid, countries
 from culturekit.kg.store import GraphTables

@@ -30,8 +30,8 @@ from culturekit.builders.shown_images import (
 from culturekit.core.declared import Typed
 from culturekit.core.package_data import shipped
 from culturekit.core.schemas import CSPACE, IMAGES, MATCHES
+from culturekit.core.stage import Work
 from culturekit.core.tables import read_table, space_table, write_table
-from culturekit.core.work import Work
 from culturekit.index.folder.artifact_names import artifacts_of
 from culturekit.kg.countries import WORLD, countries, country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions

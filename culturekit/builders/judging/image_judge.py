@@ -39,9 +39,8 @@ from culturekit.core.package_data import shipped, shipped_names
 from culturekit.core.pictures.picture_files import NoPicture, read_bytes_inside
 from culturekit.core.roles import REAL_IMAGES
 from culturekit.core.schemas import IMAGES, JUDGMENTS, PROMPTS, QUALITY
-from culturekit.core.stage import Stage
+from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.core.tables import prompts_table, read_table, write_drops, write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.core.yaml_source import StrictModel, load_model, read_yaml
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Answers, Client, Failure, FreeClient, Image, KeyHolder, Outgoing, Reply, Request

@@ -31,8 +31,8 @@ from culturekit.core.declared import Typed
 from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import PROMPTS, QUESTION_GRAPHS, QUESTIONS
+from culturekit.core.stage import Outcome
 from culturekit.core.tables import prompts_table, read_table, write_table
-from culturekit.core.work import Outcome
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Image, Request
 from culturekit.llm.models import quoted

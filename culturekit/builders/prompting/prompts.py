@@ -58,9 +58,8 @@ from culturekit.core.digests import digest_bytes, read_manifest
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.package_data import shipped
 from culturekit.core.schemas import CSPACE, DIFFERENCES, DROPS, PROMPTS, QUOTAS
-from culturekit.core.stage import Stage
+from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.core.tables import read_table, table_outcome, write_drops, write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.kg.concepts import ENGLISH, Concept
 from culturekit.kg.countries import countries, country_files, use_countries_beside
 

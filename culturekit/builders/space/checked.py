@@ -8,8 +8,8 @@ import polars as pl
 
 from culturekit.core.digests import digest_file
 from culturekit.core.schemas import SPACE_CHECK
+from culturekit.core.stage import Work
 from culturekit.core.tables import read_table, write_table
-from culturekit.core.work import Work
 
 ARTIFACTS = "artifacts"
 ALL = "all"

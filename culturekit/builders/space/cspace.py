@@ -27,10 +27,9 @@ from culturekit.core.package_data import shipped
 from culturekit.core.registry import needing
 from culturekit.core.schemas import CSPACE, KEPT
 from culturekit.core.spreadsheet_cells import export_frame
-from culturekit.core.stage import Stage
+from culturekit.core.stage import UNDER_REVIEW, Outcome, Stage, Work
 from culturekit.core.table import Table
 from culturekit.core.tables import read_table, save_parquet, table_outcome, write_drops, write_table
-from culturekit.core.work import UNDER_REVIEW, Outcome, Work
 from culturekit.kg.concepts import Concept, Roots
 from culturekit.kg.countries import (
     CARRIED,

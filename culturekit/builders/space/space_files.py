@@ -28,8 +28,8 @@ from culturekit.core.digests import digest
 from culturekit.core.errors import ConfigError, Problem, UsageError
 from culturekit.core.schemas import CSPACE, DROPS, OF_A_LIST, PROMPTS, has_no_item
 from culturekit.core.spreadsheet_cells import SheetRow, read_sheet, sheet_bytes
+from culturekit.core.stage import Outcome, Work
 from culturekit.core.tables import read_table, write_drops, write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.kg.countries import ADDRESS, CARRIED, countries_text, own_countries, whole_world
 
 # A cultural space of somebody else: names, concepts and countries as people write them, brought into our form.

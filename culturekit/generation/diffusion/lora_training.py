@@ -21,9 +21,9 @@ from culturekit.core.atomic import write_atomically
 from culturekit.core.errors import CultureKitError, UsageError
 from culturekit.core.model_files import check_safetensors
 from culturekit.core.schemas import TRAINING
+from culturekit.core.stage import Outcome, Work
 from culturekit.core.tables import write_table
 from culturekit.core.torch_places import chosen_device, chosen_dtype, mend_torchvision
-from culturekit.core.work import Outcome, Work
 from culturekit.generation.diffusion.diffusers_backend import kept_threads
 from culturekit.generation.diffusion.diffusers_calls import TextReaders, loaded, quiet
 from culturekit.generation.diffusion.diffusers_folder import Options, PipelineFolder

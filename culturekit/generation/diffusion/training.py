@@ -23,9 +23,8 @@ from culturekit.core.pictures.picture_files import NoPicture
 from culturekit.core.pictures.picture_reading import read_inside
 from culturekit.core.registry import Spec, check_ready, parse_spec
 from culturekit.core.run import run_part
-from culturekit.core.stage import Stage
+from culturekit.core.stage import Engine, Outcome, Progress, Stage, Work
 from culturekit.core.torch_places import needed_package
-from culturekit.core.work import Engine, Outcome, Progress, Work
 from culturekit.generation.backend import BACKENDS, DIFFUSERS
 from culturekit.generation.diffusion.diffusers_backend import files_behind
 from culturekit.generation.diffusion.diffusers_folder import Options, PipelineFolder, find_pipeline

@@ -23,7 +23,7 @@ from culturekit.core.pictures.picture_files import NoPicture, read_bytes_inside
 from culturekit.core.pictures.picture_reading import picture_from
 from culturekit.core.registry import Spec, parse_spec
 from culturekit.core.schemas import CSPACE, IMAGES, PROMPTS
-from culturekit.core.stage import Stage
+from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.core.stage_folder import run_shards, seal_pictures
 from culturekit.core.tables import (
     check_rows,
@@ -35,7 +35,6 @@ from culturekit.core.tables import (
     write_drops,
     write_table,
 )
-from culturekit.core.work import Outcome, Work
 from culturekit.generation.backend import BACKENDS, FOLDER
 from culturekit.generation.folder.folder_detection import (
     KnownPrompts,

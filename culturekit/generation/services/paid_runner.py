@@ -32,10 +32,9 @@ from culturekit.core.pictures.picture_files import NoPicture
 from culturekit.core.pictures.picture_reading import picture_from
 from culturekit.core.registry import parse_spec
 from culturekit.core.schemas import IMAGES
-from culturekit.core.stage import Asking, Left, Stage
+from culturekit.core.stage import Asking, Left, Outcome, Stage, Work
 from culturekit.core.stage_folder import is_sealed, seal_pictures
 from culturekit.core.tables import merge_parts, prompts_table, save_parquet, write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.generation.backend import ImageRequest
 from culturekit.generation.comparability import traits_of
 from culturekit.generation.picture_store import (
@@ -64,7 +63,6 @@ from culturekit.generation.services.image_client import (
     question_of,
 )
 from culturekit.llm.answers import DEFAULTS, LlmOptions, bought_answers
-from culturekit.llm.clients.timed_socket import PinnedConnection, TooLarge, read_to_end
 from culturekit.llm.cost_plan import amount
 from culturekit.llm.endpoints import is_loopback
 from culturekit.llm.failures import read_error
@@ -74,6 +72,7 @@ from culturekit.llm.ledger import journal_for, read_spending
 from culturekit.llm.prices import check_alive
 from culturekit.llm.purse import check_asking
 from culturekit.llm.rows import Answered
+from culturekit.llm.timed_socket import PinnedConnection, TooLarge, read_to_end
 from culturekit.llm.usage import ADDED_BY_SERVERS, estimate
 
 # Pictures that a reply names by address, fetched: bounded in size and time, checked in type, and never led inwards.

@@ -45,13 +45,13 @@ from culturekit.generation.services.paid_runner import Refused, fetched, name_of
 from culturekit.llm.batches import BatchClient
 from culturekit.llm.client import Failure, Identity, Outgoing, Rate, Reply, Request, Usage
 from culturekit.llm.clients.remote_client import WireFormat
-from culturekit.llm.clients.timed_socket import TooLarge, read_to_end
 from culturekit.llm.endpoints import Service, check_base_url, normal_base_url
 from culturekit.llm.failures import error_of, failure_of, shortened
 from culturekit.llm.journal_file import key_of
 from culturekit.llm.json_values import decoded, record, text, why_no_object
 from culturekit.llm.redaction import Secret
 from culturekit.llm.rows import Answered
+from culturekit.llm.timed_socket import TooLarge, read_to_end
 
 # the folder beside a journal that holds what was bought and is not in the journal yet, a file for each call
 _JOBS = "jobs"

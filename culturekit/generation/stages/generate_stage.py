@@ -5,12 +5,11 @@ from pathlib import Path
 
 from culturekit.core.digests import read_manifest
 from culturekit.core.errors import UsageError
-from culturekit.core.lineage import upstream
+from culturekit.core.inputs import upstream
 from culturekit.core.registry import Spec, check_ready, parse_spec, spec_state
 from culturekit.core.run import run_part
-from culturekit.core.stage import Stage
+from culturekit.core.stage import Engine, Outcome, Progress, Stage, Work
 from culturekit.core.tables import prompts_table, space_table
-from culturekit.core.work import Engine, Outcome, Progress, Work
 from culturekit.generation.backend import BACKENDS, DIFFUSERS, FOLDER, is_paid
 from culturekit.generation.picture_store import Maker
 from culturekit.generation.runner import ImagePlan, Pace, generate, pilot

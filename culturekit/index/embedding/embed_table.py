@@ -16,9 +16,8 @@ from culturekit.core.errors import NothingScored, UsageError
 from culturekit.core.registry import check_ready, spec_state
 from culturekit.core.schemas import IMAGES, VECTOR_IDS
 from culturekit.core.spreadsheet_cells import read_csv_texts
-from culturekit.core.stage import Stage
+from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.core.tables import Gathered, blocks_of, write_drops
-from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embedding import embed
 from culturekit.index.embedding.embedding_encoders import embed_texts, embed_tokens, save_blocks, text_encoder_of
 from culturekit.index.encoder import ENCODERS, Vectors

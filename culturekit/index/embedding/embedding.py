@@ -37,9 +37,9 @@ from culturekit.core.pictures.picture_reading import (
     format_of,
     picture_from,
 )
+from culturekit.core.stage import Engine, Progress
 from culturekit.core.stage_folder import hold, is_sealed, seal
 from culturekit.core.tables import save_parquet
-from culturekit.core.work import Engine, Progress
 from culturekit.index.embedding.embedding_encoders import at_once, encoder_of, encoding_pool, save_ordered, weightless
 from culturekit.index.encoder import ImageEncoder, Prepared, Vectors
 

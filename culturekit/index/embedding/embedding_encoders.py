@@ -18,9 +18,9 @@ from culturekit.core.defaults import TEXTS_PER_SHARD
 from culturekit.core.digests import digest
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.schemas import VECTOR_IDS
+from culturekit.core.stage import Progress
 from culturekit.core.stage_folder import is_sealed, seal
 from culturekit.core.tables import read_table, write_table
-from culturekit.core.work import Progress
 from culturekit.index.encoder import ENCODERS, Encoder, ImageEncoder, TextEncoder, TokenEncoder, TooLong, Vectors
 
 _NO_WEIGHTS = "none"

@@ -15,8 +15,8 @@ from culturekit.core.errors import UsageError
 from culturekit.core.package_data import shipped
 from culturekit.core.schemas import ARTIFACTS, CANDIDATES, CSPACE, IMAGES, PROMPTS
 from culturekit.core.spreadsheet_cells import read_csv_texts
+from culturekit.core.stage import Work
 from culturekit.core.tables import read_table
-from culturekit.core.work import Work
 from culturekit.core.yaml_source import StrictModel, load_model, not_empty
 from culturekit.index.embedding.embedding_encoders import embed_texts
 from culturekit.index.encoder import Vectors

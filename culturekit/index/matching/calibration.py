@@ -12,9 +12,9 @@ from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import CALIBRATION
+from culturekit.core.stage import Work
 from culturekit.core.stage_folder import run_shards
 from culturekit.core.tables import merge_parts, save_parquet, write_table
-from culturekit.core.work import Work
 from culturekit.index.encoder import Vectors
 from culturekit.index.folder.index_folder import OpenIndex
 from culturekit.index.matching.comparison import (

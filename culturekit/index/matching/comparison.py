@@ -19,7 +19,7 @@ from culturekit.core.declared import Typed
 from culturekit.core.defaults import BLOCKS_PER_SHARD, MATCHES_PER_SHARD
 from culturekit.core.digests import Manifest, read_manifest, state_of
 from culturekit.core.errors import IntegrityError, UsageError
-from culturekit.core.lineage import recorded
+from culturekit.core.inputs import recorded
 from culturekit.core.schemas import MATCHES
 from culturekit.core.stage_folder import seal
 from culturekit.core.tables import save_parquet

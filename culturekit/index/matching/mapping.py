@@ -18,7 +18,7 @@ from culturekit.core.digests import digest_file, read_manifest
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.inputs import Numbered, roles_among, roles_of
 from culturekit.core.schemas import CSPACE, DROPS, IMAGES, MATCHES, PROMPTS
-from culturekit.core.stage import Stage
+from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.core.stage_folder import run_shards
 from culturekit.core.tables import (
     merge_parts,
@@ -30,7 +30,6 @@ from culturekit.core.tables import (
     write_frames,
     write_table,
 )
-from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embedding import embed
 from culturekit.index.embedding.embedding_encoders import encoder_of, load_vectors, save_vectors
 from culturekit.index.encoder import Vectors

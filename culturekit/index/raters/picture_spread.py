@@ -22,11 +22,11 @@ from culturekit.core.pictures.picture_files import NoPicture
 from culturekit.core.plugins import Contract, hold
 from culturekit.core.registry import Entry, Registry, Spec
 from culturekit.core.schemas import IMAGES, PAIR_DISTANCES
+from culturekit.core.stage import Outcome, Work
 from culturekit.core.stage_folder import seal
 from culturekit.core.table import check_slots
 from culturekit.core.tables import merge_parts, read_table, save_parquet, write_table
 from culturekit.core.torch_places import chosen_device, same_bits
-from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embedding import try_picture
 from culturekit.index.encoder import Prepared, held_array
 from culturekit.index.raters.quality import RatedShard, rated

@@ -24,10 +24,9 @@ from culturekit.core.plugins import Contract
 from culturekit.core.registry import Entry, Registry, Spec, check_ready, spec_state
 from culturekit.core.schemas import IMAGES, PROMPTS
 from culturekit.core.schemas import QUALITY as QUALITY_TABLE
-from culturekit.core.stage import Stage
+from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.core.stage_folder import run_shards, seal
 from culturekit.core.tables import merge_parts, prompts_table, read_table, save_parquet, write_drops, write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embedding import try_picture
 from culturekit.index.embedding.embedding_encoders import encoding_pool
 from culturekit.index.encoder import ENCODERS, Prepared, held_array

@@ -19,9 +19,8 @@ from culturekit.core.atomic import clear_folder
 from culturekit.core.declared import Typed
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.schemas import ITEMS, STARTS, STATEMENTS
-from culturekit.core.stage import Stage
+from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.core.tables import read_part, save_part, write_frames, write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.kg.concepts import COUNTRY_PROPERTIES, EDGE_PROPERTIES, final_target, flags_of, read_redirects
 from culturekit.kg.dump.entities import ALWAYS, LARGEST, part_schema
 from culturekit.kg.dump.members import STDIN, tells_damage

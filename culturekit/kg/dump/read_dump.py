@@ -14,7 +14,7 @@ from msgspec.structs import replace as replace_struct
 
 from culturekit.core.atomic import clear_folder
 from culturekit.core.errors import IntegrityError
-from culturekit.core.work import Work
+from culturekit.core.stage import Work
 from culturekit.kg.dump.members import (
     FIRST_BLOCK,
     STDIN,

@@ -11,8 +11,7 @@ from culturekit.core.choices import KgSource
 from culturekit.core.declared import StageCommand
 from culturekit.core.errors import UsageError
 from culturekit.core.registry import needing
-from culturekit.core.stage import Stage
-from culturekit.core.work import Outcome, Work
+from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.kg.concepts import Concept, RootChoice, load_successors
 from culturekit.kg.countries import country_files
 from culturekit.kg.extract import ExtractOptions, extract

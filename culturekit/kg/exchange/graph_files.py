@@ -30,8 +30,7 @@ from culturekit.core.choices import TRIPLE_SUFFIXES, GraphDirection, GraphFormat
 from culturekit.core.counting import without_halves
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import ITEMS, STATEMENTS
-from culturekit.core.stage import Stage
-from culturekit.core.work import Outcome, Work
+from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.kg.concepts import EDGE_PROPERTIES, is_truthy, mask_of
 from culturekit.kg.countries import QID, number_of_item
 from culturekit.kg.dump.ingest import NO_DUMP, store_rows

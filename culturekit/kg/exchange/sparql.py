@@ -19,8 +19,8 @@ from SPARQLWrapper import JSON, POST, SPARQLWrapper
 from culturekit.core.atomic import clear_folder
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import CANDIDATES, ITEMS, STATEMENTS
+from culturekit.core.stage import Outcome, Work
 from culturekit.core.tables import read_table
-from culturekit.core.work import Outcome, Work
 from culturekit.kg.concepts import COUNTRY_PROPERTIES, EDGE_PROPERTIES, ENTITY_STATEMENTS, Concept, flags_of
 from culturekit.kg.countries import wikipedia_of
 from culturekit.kg.dump.entities import languages_in_order

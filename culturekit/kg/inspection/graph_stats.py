@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import CANDIDATES, DIFF
-from culturekit.core.stage import Stage
+from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.core.tables import read_table, write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.kg.concepts import COUNTRY_PROPERTIES, EDGE_PROPERTIES, mask_of
 from culturekit.kg.store import Graph, GraphTables, load_graph, qid_of, titled
 from culturekit.kg.walk import groups_of

@@ -16,8 +16,8 @@ from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import NothingScored
 from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import ANNOTATIONS, CAPTIONS, IMAGES, PAIR_ITEMS, PROMPTS, SELECTED, TRANSLATIONS, VALUES
+from culturekit.core.stage import Outcome, Work
 from culturekit.core.tables import read_table, scan_table, table_outcome, write_frames
-from culturekit.core.work import Outcome, Work
 from culturekit.metrics.linguistic.human_tables import item_scores
 from culturekit.metrics.statistics.correlations import FEWEST_CLUSTERS, bootstrap, pearson
 from culturekit.metrics.statistics.intervals import Interval

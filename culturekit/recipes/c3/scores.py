@@ -17,9 +17,9 @@ from culturekit.core.declared import Typed, check_options
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import NothingScored, UsageError, argument_error
 from culturekit.core.schemas import SELECTION, VALUES
+from culturekit.core.stage import Outcome, Work
 from culturekit.core.stage_folder import run_shards
 from culturekit.core.tables import read_part, write_frames, write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.metrics.captions import STRATEGIES, check_widths
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval, Mean, half_width
 from culturekit.recipes.c3.alignment import (

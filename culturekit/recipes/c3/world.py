@@ -13,9 +13,8 @@ from culturekit.core.declared import staged
 from culturekit.core.inputs import roles
 from culturekit.core.package_data import shipped
 from culturekit.core.schemas import CAPTIONS, IMAGES, PROMPTS, RIGHTS, TRANSLATIONS, VALUES
-from culturekit.core.stage import Stage
+from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.core.tables import read_table, scan_table, table_outcome, write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.generation.simulated.scenes.scenes_backend import (
     LANGUAGE,
     VOCABULARY,

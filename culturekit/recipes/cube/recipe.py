@@ -25,9 +25,8 @@ from culturekit.core.registry import parse_spec
 from culturekit.core.roles import Role
 from culturekit.core.run import Run
 from culturekit.core.schemas import AUDIT_SAMPLE, AUDITS, CSPACE, MATCHES
-from culturekit.core.stage import Stage
+from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.core.tables import read_table, write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.generation.backend import FOLDER
 from culturekit.generation.folder.folder_run import image_folder, stage_of
 from culturekit.generation.runner import ImagePlan

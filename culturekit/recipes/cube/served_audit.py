@@ -25,9 +25,9 @@ from culturekit.core.errors import CultureKitError, UsageError, check_choice
 from culturekit.core.inputs import Files
 from culturekit.core.run import RECIPE_RECORD, Run, run_stage
 from culturekit.core.schemas import AUDIT_SAMPLE, AUDITS, IMAGES, MATCHES
+from culturekit.core.stage import Engine, Progress, Quiet, Work
 from culturekit.core.stage_folder import hold
 from culturekit.core.tables import read_table
-from culturekit.core.work import Engine, Progress, Quiet, Work
 from culturekit.metrics.corrected.audit_gates import of_batches
 from culturekit.metrics.corrected.audit_sampling import Drawing
 from culturekit.metrics.corrected.looks import Goal, Pair, lower_of, planned_looks

@@ -28,9 +28,8 @@ from culturekit.core.schemas import (
     STEREOTYPES,
     VALUES,
 )
-from culturekit.core.stage import Stage
+from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.core.tables import read_table, read_together, table_outcome
-from culturekit.core.work import Outcome, Work
 from culturekit.core.yaml_source import StrictModel, not_empty
 from culturekit.index.raters.quality import quality_stage
 from culturekit.kg.countries import countries

@@ -14,8 +14,8 @@ from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.digests import canonical_json
 from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import DESCRIPTOR_MATCHES, PROMPTS, SCORES, VALUES
+from culturekit.core.stage import Outcome, Work
 from culturekit.core.tables import read_table, table_outcome
-from culturekit.core.work import Outcome, Work
 from culturekit.metrics.statistics.intervals import simple_mean
 from culturekit.scores.family import Row, equal_means, scored, statistic_row
 from culturekit.scores.image_levels import country_groups

@@ -21,8 +21,8 @@ from culturekit.core.schemas import (
     SCORES,
     VALUES,
 )
+from culturekit.core.stage import Outcome, Work
 from culturekit.core.tables import read_table, table_outcome, write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.kg.countries import countries
 from culturekit.metrics.ahead.descriptor_scores import faithfulness
 from culturekit.metrics.ahead.matching import DIMENSIONS, dimension_name, normalise_phrase

@@ -19,9 +19,8 @@ from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import NothingScored, UsageError, argument_error
 from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import DESCRIPTOR_MATCHES, DESCRIPTORS, EXAGGERATIONS, IMAGES, JUDGMENTS, SCORES
-from culturekit.core.stage import Stage
+from culturekit.core.stage import Stage, Work
 from culturekit.core.tables import read_table, write_table
-from culturekit.core.work import Work
 from culturekit.metrics.ahead.descriptor_scores import Aggregate, Reduce, faithfulness
 from culturekit.metrics.ahead.matching import DEFAULT_TAU, calibrate_tau, check_tau
 from culturekit.metrics.statistics.intervals import (

@@ -18,9 +18,8 @@ from culturekit.core.errors import UsageError
 from culturekit.core.inputs import roles
 from culturekit.core.package_data import shipped
 from culturekit.core.schemas import IMAGES, JUDGMENTS, SCENE_ITEMS, STEREOTYPES, VALUES
-from culturekit.core.stage import Stage
+from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.core.tables import read_table, read_together, write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.generation.simulated.scenes.scenes_backend import DIMENSIONS, VOCABULARY, world
 from culturekit.kg.countries import country
 from culturekit.metrics.ahead.matching import normalise_phrase

@@ -27,9 +27,8 @@ from culturekit.core.schemas import (
     TRIPLETS,
 )
 from culturekit.core.spreadsheet_cells import csv_text
-from culturekit.core.stage import Stage
+from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.core.tables import read_table, table_outcome, write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.core.yaml_source import read_yaml
 from culturekit.metrics.inclusion.region_rates import NO_REGION, TARGETS, region_code, with_region_codes
 from culturekit.metrics.inclusion.task2_files import COLUMNS, REAL, drop_unreliable

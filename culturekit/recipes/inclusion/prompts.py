@@ -12,8 +12,8 @@ from culturekit.core.declared import Typed, builds, staged
 from culturekit.core.errors import UsageError
 from culturekit.core.package_data import found_or_shipped, shipped_names
 from culturekit.core.schemas import IMAGES, PROMPTS
+from culturekit.core.stage import Outcome, Work
 from culturekit.core.tables import read_table, table_outcome, write_drops, write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.core.yaml_source import StrictModel, load_model, not_empty
 from culturekit.kg.countries import countries, country, country_files
 

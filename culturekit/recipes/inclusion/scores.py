@@ -17,8 +17,8 @@ from culturekit.core.declared import Typed
 from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import NothingScored, UsageError
 from culturekit.core.schemas import SURVEY_CODES, TASK1, TASK2
+from culturekit.core.stage import Work
 from culturekit.core.tables import checked, read_table, write_drops
-from culturekit.core.work import Work
 from culturekit.metrics.inclusion.region_rates import (
     CODERS,
     LEAST_KAPPA,

@@ -28,9 +28,8 @@ from culturekit.core.errors import UsageError
 from culturekit.core.inputs import Files, Numbered
 from culturekit.core.registry import Spec
 from culturekit.core.schemas import IMAGES
-from culturekit.core.stage import Stage
+from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.core.tables import read_table
-from culturekit.core.work import Outcome, Work
 from culturekit.generation.backend import Failure, ImageBackend, ImageReply, ImageRequest, Picture, Pixels
 from culturekit.generation.simulated.render import (
     LIGHT,

@@ -29,9 +29,8 @@ from culturekit.core.package_data import shipped
 from culturekit.core.registry import Entry, Registry, Spec
 from culturekit.core.schemas import DIALECT_PAIRS, PROMPTS
 from culturekit.core.spreadsheet_cells import sheet_bytes
-from culturekit.core.stage import Stage
+from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.core.tables import write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Request
 from culturekit.llm.clients.clients import CLIENTS

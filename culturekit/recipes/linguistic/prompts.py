@@ -13,9 +13,8 @@ from culturekit.core.declared import StageCommand, Typed, builds, staged
 from culturekit.core.errors import UsageError
 from culturekit.core.package_data import shipped
 from culturekit.core.schemas import PROMPTS
-from culturekit.core.stage import Stage
+from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.core.tables import read_table, table_outcome, write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.core.yaml_source import StrictModel, load_model
 from culturekit.people.candidate_review import named_by_content
 from culturekit.recipes.linguistic.wordnet import TERMS, accepted_nouns, candidates_stage

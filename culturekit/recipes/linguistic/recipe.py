@@ -24,9 +24,8 @@ from culturekit.core.inputs import Files, Numbered
 from culturekit.core.registry import parse_spec
 from culturekit.core.run import Run
 from culturekit.core.schemas import ANNOTATIONS, AUDIT_SAMPLE, IMAGES, PROMPTS
-from culturekit.core.stage import Stage
+from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.core.tables import read_table, table_outcome
-from culturekit.core.work import Outcome, Work
 from culturekit.core.yaml_source import StrictModel, not_empty
 from culturekit.generation.runner import ImagePlan
 from culturekit.index.embedding.embed_table import EmbedSource, embed_stage

@@ -16,8 +16,8 @@ from culturekit.core.defaults import CONFIDENCE, PERMUTATIONS
 from culturekit.core.errors import NothingScored, UsageError, argument_error
 from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import CAPTIONS, IMAGES, QUALITY
+from culturekit.core.stage import Outcome, Work
 from culturekit.core.tables import checked, table_outcome
-from culturekit.core.work import Outcome, Work
 from culturekit.metrics.linguistic.human_tables import dialect_gap
 from culturekit.metrics.linguistic.neutral_groups import LOGIT_SCALE, neutral_similarity, neutral_spread, question_pair
 from culturekit.metrics.statistics.comparisons import mean_interval

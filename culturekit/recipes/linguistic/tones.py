@@ -17,9 +17,8 @@ from culturekit.core.defaults import CONFIDENCE, TONES_PER_SHARD
 from culturekit.core.errors import NothingScored, UsageError
 from culturekit.core.inputs import Files
 from culturekit.core.schemas import IMAGES
-from culturekit.core.stage import Stage
+from culturekit.core.stage import Stage, Work
 from culturekit.core.tables import read_table
-from culturekit.core.work import Work
 from culturekit.index.embedding.embedding import load_picture
 from culturekit.metrics.corrected.audit_gates import ONE_RATER
 from culturekit.metrics.linguistic.picture_tones import DETECTORS, TONE_WARNINGS, Detector, skin_tone

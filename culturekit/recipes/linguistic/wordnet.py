@@ -15,9 +15,8 @@ from culturekit.core.errors import UsageError
 from culturekit.core.registry import needing
 from culturekit.core.schemas import NEUTRAL_CANDIDATES
 from culturekit.core.spreadsheet_cells import sheet_bytes
-from culturekit.core.stage import Stage
+from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.core.tables import write_table
-from culturekit.core.work import Outcome, Work
 
 PARTS = {"noun": 1, "verb": 2, "adj": 3, "adv": 4}
 TYPES = {"n": 1, "v": 2, "a": 3, "r": 4, "s": 5}  # how kinds of senses are numbered in keys, as PARTS are in files

@@ -17,7 +17,7 @@ import yaml
 from culturekit.core import roles
 from culturekit.core.atomic import write_atomically
 from culturekit.core.digests import RUN_RECORD
-from culturekit.core.lineage import manifest_of
+from culturekit.core.inputs import manifest_of
 from culturekit.core.registry import parse_spec
 from culturekit.core.roles import Role
 from culturekit.core.schemas import SCORES, VALUES

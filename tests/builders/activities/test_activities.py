@@ -12,8 +12,8 @@ import pytest
 from culturekit.builders.activities import extracting as merging
 from culturekit.builders.activities.extracting import LOOKED_FOR, extract, merge, name_key
 from culturekit.core.schemas import ACTIVITIES, DROPS, MENTIONS, PAGES, PROMPTS
+from culturekit.core.stage import Outcome, Work
 from culturekit.core.tables import read_table, write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.kg.countries import countries, country
 from tests.builders.judging.test_image_judge import Scripted
 from tests.builders.put import beside, do, put

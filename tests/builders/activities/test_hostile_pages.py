@@ -10,8 +10,8 @@ from culturekit.builders.activities import page_list
 from culturekit.builders.activities.extracting import extract, merge
 from culturekit.builders.activities.extracting import prompts as prompts_of
 from culturekit.core.schemas import ACTIVITIES, MENTIONS, PAGES, PROMPTS
+from culturekit.core.stage import Work
 from culturekit.core.tables import read_table
-from culturekit.core.work import Work
 from culturekit.llm.client import Request
 from tests.builders.activities.test_pages import listed
 from tests.builders.judging.test_image_judge import Scripted

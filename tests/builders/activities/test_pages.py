@@ -9,8 +9,8 @@ from culturekit.builders.activities import page_list
 from culturekit.builders.activities.page_list import read, read_html, read_list, read_wikitext
 from culturekit.core.errors import ConfigError, CultureKitError, UpstreamUnavailable, UsageError
 from culturekit.core.schemas import PAGES
+from culturekit.core.stage import Work
 from culturekit.core.tables import read_table
-from culturekit.core.work import Work
 from tests.builders.answering import Answering, Said, answering, slept
 from tests.builders.put import do
 

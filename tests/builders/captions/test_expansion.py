@@ -12,8 +12,8 @@ import yaml
 from culturekit.builders.captions.expanding import ALIKE, KEPT, SAME, TOO_MANY, culture_file, expand, load_culture
 from culturekit.core.errors import ConfigError, UsageError
 from culturekit.core.schemas import CAPTION_PROPOSALS, CAPTIONS, DROPS
+from culturekit.core.stage import Outcome, Work
 from culturekit.core.tables import read_table
-from culturekit.core.work import Outcome, Work
 from culturekit.index.models.letters_encoder import LettersEncoder
 from culturekit.llm.client import Request
 from culturekit.llm.clients.clients import CLIENTS

@@ -10,8 +10,8 @@ import pytest
 from culturekit.builders.captions.caption_files import OTHER, read_captions, sample, stats
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import CAPTION_STATS, CAPTIONS, DROPS, OBJECTS, PROMPTS
+from culturekit.core.stage import Outcome, Work
 from culturekit.core.tables import read_table, write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.index.embedding.embed_table import USUAL
 from tests.builders.put import do
 from tests.builders.spaces import rows_of

@@ -14,8 +14,8 @@ from culturekit.builders.judging.scene_judge import extract
 from culturekit.core.errors import UsageError
 from culturekit.core.pictures.picture_files import encoded
 from culturekit.core.schemas import CAPTION_STATS, DROPS, JUDGMENTS, OBJECTS, TRANSLATIONS
+from culturekit.core.stage import QUARANTINED, Outcome, Work
 from culturekit.core.tables import read_table, write_table
-from culturekit.core.work import QUARANTINED, Outcome, Work
 from culturekit.generation.simulated.scenes.scenes_backend import draw_scene, scene_of, spoken
 from culturekit.llm.clients.clients import CLIENTS
 from tests.builders.judging.test_image_judge import Scripted, table

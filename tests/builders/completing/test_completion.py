@@ -9,9 +9,8 @@ import pytest
 from culturekit.builders.completing.completion import complete
 from culturekit.builders.completing.completion_rounds import CompletionLimits, asked_proposals
 from culturekit.core.schemas import COMPLETED, KEPT
-from culturekit.core.stage import Stage, input_records, key_of
+from culturekit.core.stage import Outcome, Stage, Work, input_records, key_of
 from culturekit.core.tables import read_table
-from culturekit.core.work import Outcome, Work
 from culturekit.kg.concepts import Concept, load_concept
 from culturekit.llm import reply_schema
 from culturekit.llm.answers import LlmOptions

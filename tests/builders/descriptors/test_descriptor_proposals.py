@@ -12,8 +12,8 @@ from culturekit.builders.descriptors.proposing import propose, read_descriptor, 
 from culturekit.core.errors import UsageError
 from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import DESCRIPTOR_TRAIL, DESCRIPTORS, DROPS, PROMPTS, PROPOSED_DESCRIPTORS, STEREOTYPES
+from culturekit.core.stage import QUARANTINED, Outcome, Work
 from culturekit.core.tables import read_table, write_table
-from culturekit.core.work import QUARANTINED, Outcome, Work
 from culturekit.llm.client import FreeClient, Request
 from culturekit.llm.clients.rules_client import RulesClient
 from tests.builders.judging.test_image_judge import Scripted

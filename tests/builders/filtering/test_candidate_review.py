@@ -16,8 +16,8 @@ from culturekit.builders.filtering.candidate_review import (
 )
 from culturekit.core.errors import ConfigError, UsageError
 from culturekit.core.schemas import DECISIONS, DROPS, KEPT
+from culturekit.core.stage import Work
 from culturekit.core.tables import read_table, write_table
-from culturekit.core.work import Work
 from tests.builders.spaces import rows_of
 
 KNOWN = {("art", qid): ("BR",) for qid in ("Q1", "Q2", "Q3")}

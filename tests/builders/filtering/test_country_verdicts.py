@@ -21,8 +21,8 @@ from culturekit.builders.filtering.cspace_filter import filter_candidates, parte
 from culturekit.builders.popularity import SOURCES
 from culturekit.builders.space.cspace import release
 from culturekit.core.schemas import CANDIDATES, CSPACE, DECISIONS, DROPS, KEPT, REMOVED, VERDICTS
+from culturekit.core.stage import Work
 from culturekit.core.tables import read_table, write_table
-from culturekit.core.work import Work
 from culturekit.kg.concepts import Concept, Root
 from culturekit.llm.client import Outgoing, Request
 from culturekit.llm.clients.clients import CLIENTS

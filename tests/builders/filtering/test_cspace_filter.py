@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from culturekit.builders.filtering.cspace_filter import draw_pilot, filter_candidates, name_problem, shares
 from culturekit.core.schemas import CANDIDATES, DROPS, KEPT
+from culturekit.core.stage import Work
 from culturekit.core.tables import read_table, write_table
-from culturekit.core.work import Work
 from culturekit.kg.concepts import Concept, Root
 from culturekit.llm.client import FreeClient, Reply, Request
 from culturekit.llm.clients.rules_client import RulesClient

@@ -9,8 +9,8 @@ from culturekit.builders.judging.image_judge import choose
 from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import DROPS, IMAGES, PROMPTS, QUALITY
+from culturekit.core.stage import Work
 from culturekit.core.tables import read_table, write_table
-from culturekit.core.work import Work
 from tests.builders.judging.test_image_judge import png
 from tests.builders.put import do
 from tests.builders.spaces import rows_of

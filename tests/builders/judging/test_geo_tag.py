@@ -8,8 +8,8 @@ import pytest
 from culturekit.builders.judging.geo_tag import GeoTag, tag
 from culturekit.core.errors import NothingScored
 from culturekit.core.schemas import CSPACE, JUDGMENTS, MATCHES
+from culturekit.core.stage import Outcome, Work
 from culturekit.core.tables import read_table, write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.llm.client import Reply, Request
 from culturekit.llm.reply_schema import TARGETS, Target, schema_of
 from tests.builders.judging.test_image_judge import Scripted, png, table

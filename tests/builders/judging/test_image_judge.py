@@ -24,8 +24,8 @@ from culturekit.builders.judging.image_judge import (
 from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import NothingScored, UsageError
 from culturekit.core.schemas import DROPS, IMAGES, JUDGMENTS
+from culturekit.core.stage import Outcome, Work
 from culturekit.core.tables import read_table, write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.llm.client import Image, Reply, Request
 from tests.builders.put import put
 from tests.builders.spaces import rows_of

@@ -13,8 +13,8 @@ from culturekit.builders.asking import wording
 from culturekit.builders.judging.question_graph import QuestionGraph, answer, build, depth_of, graph_request
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import JUDGMENTS, PROMPTS, QUESTION_GRAPHS, QUESTIONS
+from culturekit.core.stage import QUARANTINED, Outcome, Work
 from culturekit.core.tables import read_table, write_table
-from culturekit.core.work import QUARANTINED, Outcome, Work
 from culturekit.llm.client import Reply, Request
 from culturekit.llm.replies import ParseFailure, read_reply
 from tests.builders.judging.test_image_judge import Scripted, png, table

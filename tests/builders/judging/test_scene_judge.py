@@ -12,8 +12,8 @@ import pytest
 from culturekit.builders.judging.scene_judge import extract, likert, stereotypes_shown
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import JUDGMENTS, PROMPTS, STEREOTYPES
+from culturekit.core.stage import Work
 from culturekit.core.tables import read_table, write_table
-from culturekit.core.work import Work
 from culturekit.llm.client import Reply, Request
 from culturekit.metrics.ahead.matching import DIMENSIONS
 from tests.builders.judging.test_image_judge import Scripted, png, table

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from culturekit.builders.judging.image_judge import judge_own
 from culturekit.builders.shown_images import EVERY_IMAGE, ImageSample, drawn, sample_note
 from culturekit.core.errors import UsageError
-from culturekit.core.work import Work
+from culturekit.core.stage import Work
 from culturekit.llm.client import Request
 from tests.builders.judging.test_image_judge import LIKERT, YES_NO, Scripted, png, right, table
 from tests.builders.put import put

@@ -11,8 +11,8 @@ import pytest
 from culturekit.builders.judging.image_judge import judge_name, probability_of_yes, vqa_request, vqascore
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import JUDGMENTS
+from culturekit.core.stage import QUARANTINED, Outcome, Work
 from culturekit.core.tables import read_table
-from culturekit.core.work import QUARANTINED, Outcome, Work
 from culturekit.llm.client import Image, Reply, Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.rows import WeighedToken, listed_tokens, listing

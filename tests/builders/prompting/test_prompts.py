@@ -17,8 +17,8 @@ from culturekit.config.kinds import wired
 from culturekit.core.atomic import clear_folder
 from culturekit.core.errors import ConfigError, IntegrityError, UsageError
 from culturekit.core.schemas import CSPACE, DROPS, PROMPTS, QUOTAS
+from culturekit.core.stage import Outcome, Work
 from culturekit.core.tables import read_table, write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.kg.concepts import load_concept
 from culturekit.kg.exchange.extract_stage import described
 from culturekit.recipes.cube.keys import load_recipe

@@ -6,8 +6,8 @@ import pytest
 from culturekit.builders.prompting.prompts import PromptOptions, build_prompts
 from culturekit.core.errors import ConfigError, UsageError
 from culturekit.core.schemas import CSPACE, DROPS, PROMPTS
+from culturekit.core.stage import Work
 from culturekit.core.tables import read_table, write_table
-from culturekit.core.work import Work
 from tests.builders.spaces import artifact, cspace
 
 GERMAN = """

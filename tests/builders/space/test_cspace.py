@@ -13,8 +13,8 @@ from culturekit.builders.space.space_triples import COLUMN, ROW
 from culturekit.core.errors import IntegrityError, MissingDependency, UsageError
 from culturekit.core.run import run_stage
 from culturekit.core.schemas import CSPACE, DROPS, KEPT
+from culturekit.core.stage import Work
 from culturekit.core.tables import read_table, write_table
-from culturekit.core.work import Work
 from culturekit.kg.concepts import Concept, Root
 from culturekit.kg.exchange.graph_files import read_triples
 from tests.builders.spaces import artifact, cspace, rows_of

@@ -21,8 +21,8 @@ from culturekit.builders.space.public_cube import (
 )
 from culturekit.core.errors import ConfigError, UsageError
 from culturekit.core.schemas import CSPACE, DIFFERENCES, DROPS, KEPT, PROMPTS
+from culturekit.core.stage import Work
 from culturekit.core.tables import read_table, write_table
-from culturekit.core.work import Work
 from tests.builders.spaces import artifact, cspace, rows_of
 
 

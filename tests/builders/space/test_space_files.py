@@ -13,8 +13,8 @@ from culturekit.config.checks import existing_prompts, existing_space
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import CSPACE, PROMPTS
 from culturekit.core.spreadsheet_cells import read_sheet, sheet_bytes
+from culturekit.core.stage import Work
 from culturekit.core.tables import read_table, space_table
-from culturekit.core.work import Work
 
 TYPED = """name,concept,country
 Jollof rice, cuisine,Nigeria

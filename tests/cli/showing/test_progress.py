@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 from rich.console import Console
 
-from culturekit.cli.showing.progress import LINE_SECONDS, QUIET_SECONDS, BarProgress, LineProgress, progress_for
+from culturekit.cli.showing import LINE_SECONDS, QUIET_SECONDS, BarProgress, LineProgress, progress_for
 
 SPENT = "$0.0386, 1,234 tokens/s, 16 at once, held for 12 s"
 

@@ -13,9 +13,9 @@ from culturekit.core.digests import digest_file
 from culturekit.core.errors import CultureKitError, UsageError
 from culturekit.core.run import StageRun
 from culturekit.core.schemas import IMAGES, TRAINING
+from culturekit.core.stage import Quiet
 from culturekit.core.tables import read_table
 from culturekit.core.torch_places import mend_torchvision
-from culturekit.core.work import Quiet
 from culturekit.generation.backend import BACKENDS, ImageRequest, Picture
 from culturekit.generation.diffusion.training import (
     TuningOptions,

@@ -10,8 +10,8 @@ from scipy import stats
 
 from culturekit.core.roles import SHUFFLED
 from culturekit.core.schemas import ARTIFACTS, HUBS, IMAGES, MATCHES, RECOGNITION
+from culturekit.core.stage import Work
 from culturekit.core.tables import read_table
-from culturekit.core.work import Work
 from culturekit.index.embedding.embedding import load_picture
 from culturekit.index.matching import diagnosis
 from culturekit.scores.diversity import QvsOptions

@@ -10,8 +10,8 @@ from culturekit.core.errors import UsageError
 from culturekit.core.registry import spec_state
 from culturekit.core.run import run_stage
 from culturekit.core.schemas import CSPACE, DROPS
+from culturekit.core.stage import Work
 from culturekit.core.tables import read_table, write_table
-from culturekit.core.work import Work
 from culturekit.index.encoder import ENCODERS
 from culturekit.index.folder.build import IndexFiles, IndexOptions, build_index, channels_for, index_stage
 from culturekit.index.folder.index_folder import OpenIndex, open_index

@@ -12,8 +12,8 @@ from culturekit.builders.captions.caption_files import objects
 from culturekit.core.errors import UsageError
 from culturekit.core.pictures.picture_files import encoded
 from culturekit.core.schemas import DROPS, OBJECTS
+from culturekit.core.stage import Work
 from culturekit.core.tables import read_table
-from culturekit.core.work import Work
 from culturekit.index.models.transformers_encoder import DETECTORS
 from tests.builders.judging.test_image_judge import table
 from tests.builders.put import do

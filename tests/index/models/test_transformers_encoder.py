@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from culturekit.core.errors import MissingDependency, UsageError
-from culturekit.core.work import Work
+from culturekit.core.stage import Work
 from culturekit.index.embedding.embed_table import EmbedSource, embed_table
 from culturekit.index.embedding.embedding_encoders import load_vectors
 from culturekit.index.encoder import ENCODERS, ImageEncoder, TextEncoder, TooLong

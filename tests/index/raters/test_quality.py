@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from culturekit.cli.app import app
 from culturekit.core.errors import NothingScored, UsageError
-from culturekit.core.lineage import manifest_of
+from culturekit.core.inputs import manifest_of
 from culturekit.core.torch_places import mend_torchvision
 from culturekit.index.encoder import ENCODERS
 from culturekit.index.raters import quality as scoring

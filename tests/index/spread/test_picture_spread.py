@@ -12,8 +12,8 @@ from PIL import Image
 
 from culturekit.core.digests import digest_file
 from culturekit.core.schemas import IMAGES, PAIR_DISTANCES
+from culturekit.core.stage import Work
 from culturekit.core.tables import write_table
-from culturekit.core.work import Work
 from culturekit.index.raters.picture_spread import PAIR_MEASURES, measure_spread
 from tests.scores.picture_tables import image_table
 

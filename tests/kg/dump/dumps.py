@@ -13,8 +13,8 @@ import zstandard
 
 from culturekit.core.atomic import clear_folder
 from culturekit.core.schemas import ITEMS
+from culturekit.core.stage import Outcome, Work
 from culturekit.core.tables import read_table
-from culturekit.core.work import Outcome, Work
 from culturekit.kg.dump import read_dump
 from culturekit.kg.dump.ingest import IngestOptions, ingest
 from tests.conftest import HeardProgress, HereEngine

@@ -13,8 +13,8 @@ from culturekit.core.atomic import clear_folder
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.package_data import shipped
 from culturekit.core.schemas import ITEMS, STATEMENTS
+from culturekit.core.stage import Work
 from culturekit.core.tables import read_table
-from culturekit.core.work import Work
 from culturekit.kg.concepts import COUNTRY_PROPERTIES, EDGE_PROPERTIES, mask_of, read_redirects
 from culturekit.kg.dump import entities as item_batches
 from culturekit.kg.dump import read_dump, runs

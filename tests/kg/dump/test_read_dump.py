@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from culturekit.core.atomic import clear_folder
 from culturekit.core.errors import IntegrityError
-from culturekit.core.work import Work
+from culturekit.core.stage import Work
 from culturekit.kg.dump import runs
 from culturekit.kg.dump.ingest import IngestOptions, ingest
 from culturekit.kg.dump.members import Chunk

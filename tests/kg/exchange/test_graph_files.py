@@ -15,8 +15,8 @@ from rdflib import Graph
 from culturekit.core.choices import GraphDirection, GraphFormat
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import ITEMS, STATEMENTS
+from culturekit.core.stage import Work
 from culturekit.core.tables import read_table
-from culturekit.core.work import Work
 from culturekit.kg.exchange.graph_files import (
     SUFFIXES,
     ask_graph,

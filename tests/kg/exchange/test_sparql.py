@@ -16,7 +16,7 @@ from rdflib.plugins.sparql import prepareQuery
 
 from culturekit.core.errors import UsageError
 from culturekit.core.package_data import shipped
-from culturekit.core.work import Outcome, Work
+from culturekit.core.stage import Outcome, Work
 from culturekit.kg.concepts import Concept, Exclusions, Root, load_concept
 from culturekit.kg.dump.ingest import IngestOptions, ingest
 from culturekit.kg.exchange import sparql

@@ -16,7 +16,7 @@ from culturekit.core.errors import UsageError
 from culturekit.core.pictures.picture_reading import ReadPicture, picture_from
 from culturekit.llm.client import Image
 from culturekit.llm.clients.image_slots import image_of
-from culturekit.llm.clients.timed_socket import TimedSocket
+from culturekit.llm.timed_socket import TimedSocket
 from tests.llm.server.wire import HEADER, dripping
 
 

@@ -14,8 +14,8 @@ from culturekit.builders.judging.image_judge import vqa_request, vqascore
 from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import MissingDependency, UsageError
 from culturekit.core.schemas import JUDGMENTS
+from culturekit.core.stage import Work
 from culturekit.core.tables import read_table
-from culturekit.core.work import Work
 from culturekit.llm.client import Client, Failure, Image
 from culturekit.llm.clients.local_client import LocalClient, LocalModel, Turn, distinct
 from tests.builders.judging.test_image_judge import png, table

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culturekit.core.digests import canonical_json
+from culturekit.core.stage import Work
 from culturekit.core.stage_folder import Staging
-from culturekit.core.work import Work
 from culturekit.llm.client import Identity, Image, Outgoing, Request, Usage
 from culturekit.llm.journal import Journal, RequestTexts, run_tag, shared_ends
 from culturekit.llm.journal_file import TABLES, Entry, Reading, key_of

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from culturekit.config.checks import dump_files
-from culturekit.core.lineage import manifest_of
+from culturekit.core.inputs import manifest_of
 from culturekit.kg.concepts import concept_path
 from tests.command_line import culturekit
 

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from culturekit.core.errors import CultureKitError, UsageError
-from culturekit.core.lineage import manifest_of
+from culturekit.core.inputs import manifest_of
 from culturekit.core.run import run_stage
 from culturekit.core.stage import Stage
 from culturekit.recipes.cube.keys import Recipe, load_recipe

@@ -9,8 +9,8 @@ import pytest
 
 from culturekit.core.inputs import Files, Numbered
 from culturekit.core.schemas import IMAGES, JUDGMENTS, PROMPTS, PROPOSED_DESCRIPTORS, QUALITY, STEREOTYPES, VALUES
+from culturekit.core.stage import Work
 from culturekit.core.tables import read_table, write_table
-from culturekit.core.work import Work
 from culturekit.recipes.cultivate.baselines import (
     ablations_stage,
     baseline_values_stage,

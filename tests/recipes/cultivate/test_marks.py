@@ -6,8 +6,7 @@ import polars as pl
 import pytest
 
 from culturekit.core.errors import UsageError
-from culturekit.core.inputs import Numbered
-from culturekit.core.lineage import manifest_of
+from culturekit.core.inputs import Numbered, manifest_of
 from culturekit.core.schemas import ANNOTATIONS, SCENE_ITEMS, SCORES, VALUES
 from culturekit.core.tables import read_table
 from culturekit.recipes.cultivate.breakdown import gaps_of_scores_stage, grouped_values_stage

@@ -13,9 +13,8 @@ from culturekit.config.load import find_recipe, load_any_recipe
 from culturekit.core import roles
 from culturekit.core.roles import Role
 from culturekit.core.schemas import SCORES
-from culturekit.core.stage import Stage
+from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.core.tables import write_table
-from culturekit.core.work import Outcome, Work
 from culturekit.recipes.cultivate import roles as folders
 from culturekit.recipes.cultivate.page import ablations, followed, gaps, headline, verdict
 from culturekit.report.run_folders import RunFolders

@@ -15,8 +15,8 @@ import pytest
 
 from culturekit.core.errors import NothingScored, UsageError
 from culturekit.core.schemas import DESCRIPTOR_MATCHES, EXAGGERATIONS, SCORES, VALUES
+from culturekit.core.stage import Work
 from culturekit.core.tables import read_table, write_table
-from culturekit.core.work import Work
 from culturekit.metrics import (
     CATALOG,
     align,

@@ -6,8 +6,8 @@ import yaml
 
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import JUDGMENTS, PROMPTS, STEREOTYPES
+from culturekit.core.stage import Work
 from culturekit.core.tables import read_table, write_table
-from culturekit.core.work import Work
 from culturekit.generation.picture_store import Maker
 from culturekit.generation.runner import ImagePlan, generate
 from culturekit.generation.simulated.scenes.scenes_backend import DIMENSIONS, world

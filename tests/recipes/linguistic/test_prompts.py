@@ -12,7 +12,7 @@ import pytest
 
 from culturekit.core.engines import LocalEngine
 from culturekit.core.errors import ConfigError, UsageError
-from culturekit.core.lineage import manifest_of
+from culturekit.core.inputs import manifest_of
 from culturekit.core.run import run_stage
 from culturekit.core.stage import Stage
 from culturekit.recipes.linguistic.dialects import (

@@ -9,8 +9,8 @@ from culturekit.config.load import find_recipe, load_any_recipe
 from culturekit.core.errors import UsageError
 from culturekit.core.package_data import shipped
 from culturekit.core.schemas import PROMPTS
+from culturekit.core.stage import Work
 from culturekit.core.tables import write_table
-from culturekit.core.work import Work
 from culturekit.recipes.linguistic.prompts import joined_prompts_stage
 from culturekit.recipes.linguistic.recipe import Linguistic
 from tests.conftest import stages_of

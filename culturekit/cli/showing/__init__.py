@@ -1,1 +1,0 @@
-"""How progress and messages look on a terminal, in a log, to a machine."""
