@@ -19,7 +19,7 @@ from recording import record
 from culturekit.builders.captions.pairs import SelectOptions, select_pairs
 from culturekit.builders.judging.simulated_people import SimulatedPeople
 from culturekit.builders.simulated.simulated_encoder import SimulatedEncoder, things_of
-from culturekit.builders.simulated.simulated_model import CAPTIONING, LOOKING, Manner, Options
+from culturekit.builders.simulated.simulated_model import CAPTIONING, IMAGE_TASKS, Manner, Options
 from culturekit.core.schemas import ANNOTATIONS
 from culturekit.core.schemas import VALUES as VALUES_TABLE
 from culturekit.generation.simulated.scenes.scenes_backend import Options as Dials
@@ -63,7 +63,7 @@ def pairs_of(seed: int) -> list[Pair]:
         asked = {"id": item, "caption": source, "language": "en"}
         translation = str(CAPTIONING["captions.translate"](asked, translator)["translation"])
         picture = Image(b"", "image/png", item, 1, 1)
-        answers = [LOOKING["image.extract"](picture, scene, {"dimension": kind}, lister) for kind in LISTED]
+        answers = [IMAGE_TASKS["image.extract"](picture, scene, {"dimension": kind}, lister) for kind in LISTED]
         seen = [str(answer["descriptors"]) for answer in answers]
         listed = tuple(dict.fromkeys(name for said in seen for name in said.split(", ") if name))
         found.append(Pair(item, source, translation, listed, scene))

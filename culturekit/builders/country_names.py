@@ -151,7 +151,7 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class CountryReading:
     """What a cell says of one country: its words, the code of it, or why there is none."""
 
     text: str
@@ -191,19 +191,23 @@ def near_to(text: str) -> str:
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
-def read_as(said: Said) -> str:
+def read_as(reading: CountryReading) -> str:
     """Say of a name that may mean something else what it was read as; empty of all others."""
-    iso, note = SEVERAL.get(folded(said.text), ("", ""))
-    return f"{said.text} is read as {whole_world()[iso].name} ({iso}): {note}" if iso and said.iso == iso else ""
+    iso, note = SEVERAL.get(folded(reading.text), ("", ""))
+    return f"{reading.text} is read as {whole_world()[iso].name} ({iso}): {note}" if iso and reading.iso == iso else ""
 
 
-def one_country(text: str) -> Said:
+def one_country(text: str) -> CountryReading:
     """Read what is called by one name, code or item."""
     code = known_names(country_files().get("own-countries")).code_of(ADDRESS.sub("", text.strip()))
-    return Said(text, problem=UNKNOWN if code is None else DOUBT) if code in {None, DOUBTFUL} else Said(text, str(code))
+    return (
+        CountryReading(text, problem=UNKNOWN if code is None else DOUBT)
+        if code in {None, DOUBTFUL}
+        else CountryReading(text, str(code))
+    )
 
 
-def countries_in(cell: str) -> list[Said]:
+def countries_in(cell: str) -> list[CountryReading]:
     """Divide a cell into what it calls countries, each once; what is one as a whole is not divided."""
     cell = ADDRESS.sub("", cell)
     found = one_country(cell)
@@ -211,8 +215,8 @@ def countries_in(cell: str) -> list[Said]:
         return [found]
     for between in BETWEEN:
         parts = [part.strip() for part in between.split(cell) if part.strip()]
-        if between.pattern == "," and len(parts) == 2 and (place := place_in(cell, *parts)).text:
-            return [place]
+        if between.pattern == "," and len(parts) == 2 and (reading := place_in(cell, *parts)).text:
+            return [reading]
         if len(parts) > 1:
             each = list({one.iso or one.text: one for part in parts for one in countries_in(part)}.values())
             known = [one.problem != UNKNOWN for one in each]
@@ -222,16 +226,16 @@ def countries_in(cell: str) -> list[Said]:
     return [place_in(cell, *pair.groups(), alone=True) if pair else found]
 
 
-def place_in(cell: str, place: str, outside: str, *, alone: bool = False) -> Said:
+def place_in(cell: str, name: str, outside: str, *, alone: bool = False) -> CountryReading:
     """Read a place with its country behind it; empty where they are two countries; `alone` they are none."""
-    inner, outer = one_country(place).iso, one_country(outside).iso
+    inner, outer = one_country(name).iso, one_country(outside).iso
     if inner and (inner == outer or inner in PART_OF.get(outer, "").split()):
-        return Said(cell, inner)
+        return CountryReading(cell, inner)
     both = {inner: outer, outer: inner}
     near = any(one in f"{PART_OF.get(other, '')} {NAMESAKES.get(other, '')}".split() for one, other in both.items())
     if inner and outer and (near or alone):
-        return Said(cell, problem=DOUBT)
-    return Said(cell, problem=UNKNOWN) if alone else Said("")
+        return CountryReading(cell, problem=DOUBT)
+    return CountryReading(cell, problem=UNKNOWN) if alone else CountryReading("")
 
 
 @once_per_state

@@ -419,9 +419,9 @@ class SearchResults:
             work.progress.advance(1)
         missing = sum(question not in known for question in wanted)
         counts = [float(known[question]) if question in known else None for question in asked]
-        said = {"source": self.name, "searches": len(wanted), "without an answer": missing}
+        facts = {"source": self.name, "searches": len(wanted), "without an answer": missing}
         finding = f"popularity: {missing} of {len(wanted)} searches have no kept answer, and their artifacts no rank"
-        notes = {"popularity": said, **({"findings": [finding]} if missing else {})}
+        notes = {"popularity": facts, **({"findings": [finding]} if missing else {})}
         return Ratings(rank_within(artifacts, pl.Series(counts, dtype=pl.Float64)), notes)
 
     def ask(self, source: PoliteSource, question: Question) -> int:

@@ -175,7 +175,7 @@ def load_translation(path: Path) -> Translation:
     if translation.language == ENGLISH:
         idle = [key for key in ("countries", "names", "negative") if getattr(translation, key)]
         hint = "English forms of countries and names of artifacts come with the space; write templates alone"
-        problems += [Problem(hint, str(path), source.place((key,)).line, key) for key in idle]
+        problems += [Problem(hint, str(path), source.position((key,)).line, key) for key in idle]
     shipped = templates()
     same: Mapping[TemplatePart, Any] = {
         "artifact": ({}, {key: (text,) for key, text in translation.artifact.items()}),
@@ -184,7 +184,7 @@ def load_translation(path: Path) -> Translation:
     }
     for part, (known, translated) in same.items():
         for key, texts in translated.items():
-            line = source.place((part, key)).line
+            line = source.position((part, key)).line
             about = f"{part}.{key}"
             problems += [Problem(hint, str(path), line, about) for hint in template_problems(part, texts)]
             if key in known and len(known[key]) != len(texts):
@@ -217,9 +217,9 @@ class Wording:
     @property
     def artifact(self) -> TemplateSet:
         """The templates that name an artifact."""
-        known, added, own = templates().artifact[self.set_name], self.added.artifact, self.translation
-        if own is not None:
-            known = TemplateSet(templates=own.artifact, negative=own.negative)
+        known, added, translated = templates().artifact[self.set_name], self.added.artifact, self.translation
+        if translated is not None:
+            known = TemplateSet(templates=translated.artifact, negative=translated.negative)
         return known.model_copy(update={"templates": {**known.templates, **added}}) if added else known
 
     @property
@@ -262,8 +262,8 @@ class Wording:
             changed = forms and {"name": forms.name, "article": "", "adjective": forms.adjective}
             return known.model_copy(update=changed) if changed else None, ""
         name = None if "{adjective}" in template else cldr_names(self.language).get(iso)
-        said = known.model_copy(update={"name": name, "article": ""}) if name else None
-        return said, FROM_CLDR if "{country}" in template else ""
+        phrase = known.model_copy(update={"name": name, "article": ""}) if name else None
+        return phrase, FROM_CLDR if "{country}" in template else ""
 
 
 FROM_WIKIDATA, IN_ENGLISH, FROM_CLDR = "name from Wikidata", "name in English", "country from CLDR"
@@ -310,10 +310,10 @@ def artifact_words(space: pl.DataFrame, wording: Wording) -> pl.DataFrame:
     table = pl.DataFrame(found, {**schema, "pieces": pl.List(pl.String())})
     rows = space.select("artifact_id", *groups.columns, *wording.names_of(space))
     rows = rows.join(table, on=groups.columns, how="left", nulls_equal=True, maintain_order="left")
-    said = pl.concat_list("name_mark", "form_mark")
+    marks = pl.concat_list("name_mark", "form_mark")
     return rows.with_columns(
         key="artifact_id", text=pl.col("pieces").list.join(pl.col("name")),
-        marks=said.list.eval(pl.element().filter(pl.element() != "")),
+        marks=marks.list.eval(pl.element().filter(pl.element() != "")),
     ).select(*_WORDS)  # fmt: skip
 
 

@@ -90,8 +90,8 @@ SETTING = re.compile(r"[a-z_]\w*(\.\w+)*=")
 def spelled_out(arguments: Sequence[str]) -> Iterator[str]:
     """Give `--set a=1 b=2` as `--set a=1 --set b=2`, which Click takes."""
     setting = False
-    for place, word in enumerate(arguments):
-        is_value = place > 0 and arguments[place - 1] == "--set"
+    for index, word in enumerate(arguments):
+        is_value = index > 0 and arguments[index - 1] == "--set"
         if setting and not is_value and SETTING.match(word):
             yield "--set"
         elif word != "--set":
@@ -114,8 +114,8 @@ def leave(error: Any, text: str = "", *, code: int | None = None) -> NoReturn:  
     if "--json" in sys.argv:
         known = {name: getattr(error, name) for name in ("problem", "where", "expected", "found", "hint")}
         parts = {name: redact(value) for name, value in known.items() if value}
-        said = redact(text or str(error))
-        print(json.dumps({"level": "error", "said": said, **parts, "exit_code": code}), file=sys.stderr)
+        message = redact(text or str(error))
+        print(json.dumps({"level": "error", "said": message, **parts, "exit_code": code}), file=sys.stderr)
     else:
         print(redact(text or f"error: {error}"), file=sys.stderr)
     sys.exit(code)

@@ -79,8 +79,8 @@ def status(
     raters = raters_in(folder)
     rows = raters.to_dicts()
     show(rows, aligned([STATUS, *map(status_line, rows)]), as_json=as_json)
-    if not as_json and (said := who_counted(raters)):
-        typer.echo(said, err=True)
+    if not as_json and (sentence := who_counted(raters)):
+        typer.echo(sentence, err=True)
 
 
 @annotate_app.command(epilog="Example: culturekit annotate serve runs/cube --people 2")
@@ -144,8 +144,8 @@ def serve(
         raise UsageError("a form has its size already", where=str(run), hint="Give --region and --port alone.")
     if region is not None and not form:
         raise UsageError("audits are for people of any region", where=str(run), hint="Leave --region out.")
-    hands = engine_for("local", workers=workers, folder=run)
-    with progress_for(as_json=as_json) as progress, hands as engine:
+    pool = engine_for("local", workers=workers, folder=run)
+    with progress_for(as_json=as_json) as progress, pool as engine:
         progress.stage("audit")
         size = AuditSize(
             images, people, gold, cast("Drawing | None", drawing), tuple(look or ()), cast("Goal | None", goal)
@@ -175,8 +175,8 @@ def serve(
                 server.serve_forever()
             if narrowing is not None and desk.answered:
                 narrowing.look_now()
-    told = {"answered": desk.answered, "wanted": desk.wanted, "people": desk.people}
-    print(json.dumps(told) if as_json else desk.together)
+    counts = {"answered": desk.answered, "wanted": desk.wanted, "people": desk.people}
+    print(json.dumps(counts) if as_json else desk.together)
     if desk.answered:
         words = _taking_in(run, desk, form=form)
         typer.echo(f"Next: culturekit {shlex.join(map(str, words))}", err=True)

@@ -13,9 +13,9 @@ from culturekit.cli.lazy import CommandAt, lazy_group
 from culturekit.version import VERSION
 
 
-def at(place: str, example: str = "") -> CommandAt:
+def at(target: str, example: str = "") -> CommandAt:
     """Say where a command is, or a group of commands, which has no example."""
-    return CommandAt(f"culturekit.cli.{place}", example)
+    return CommandAt(f"culturekit.cli.{target}", example)
 
 
 COMMANDS = {

@@ -57,15 +57,15 @@ def table_lines(findings: "Sequence[Finding]") -> Iterator[str]:
     """Write one block a code, the gravest first: its count, then findings with row, field and what to do."""
     from culturekit.release.audit_file import CODES
 
-    order = {code.name: (GRAVITY[code.severity], place) for place, code in enumerate(CODES)}
+    order = {code.name: (GRAVITY[code.severity], index) for index, code in enumerate(CODES)}
     says = {code.name: code.says for code in CODES}
     ordered = sorted(findings, key=lambda each: (order[each.code], -1 if each.row is None else each.row, each.field))
     for code, group in groupby(ordered, key=lambda each: each.code):
         alike = list(group)
         yield f"{alike[0].severity:<8} {code:<22} {len(alike):>7,}  {says[code]}"
         for finding in alike[:SAMPLES]:
-            place = "file" if finding.row is None else f"row {finding.row:,}"
-            yield f"    {place:<10} {finding.field}: {finding.message}; {finding.suggestion}"
+            index = "file" if finding.row is None else f"row {finding.row:,}"
+            yield f"    {index:<10} {finding.field}: {finding.message}; {finding.suggestion}"
         if len(alike) > SAMPLES:
             yield f"    … and {len(alike) - SAMPLES:,} more (--json lists all)"
 

@@ -74,8 +74,8 @@ def doctor(
         + (f"\n{'':<18}{check.hint}" if check.hint else "")
         for check in checks
     ]
-    said = f"{len(broken)} broken" if broken else "nothing is broken"
-    show({"ok": not broken, "checks": checks}, [*lines, said], as_json=as_json)
+    summary = f"{len(broken)} broken" if broken else "nothing is broken"
+    show({"ok": not broken, "checks": checks}, [*lines, summary], as_json=as_json)
     if broken:
         raise typer.Exit(1)
 
@@ -269,7 +269,7 @@ def wordnet(folders: Sequence[Path]) -> Check:
 
 def machine(folder: Path) -> Iterator[Check]:
     """Look at the room there is, on the disk of runs and in memory."""
-    there = next(place for place in (folder.resolve(), *folder.resolve().parents) if place.exists())
+    there = next(path for path in (folder.resolve(), *folder.resolve().parents) if path.exists())
     free = shutil.disk_usage(there).free
     writable = os.access(there, os.W_OK)
     found = f"{free / 1e9:.1f} GB free in {there}" if writable else f"{there} cannot be written to"

@@ -48,17 +48,17 @@ def explain(
     became, concepts = chosen.heirs(), chosen.concepts()
     if draw is not None and len(concepts) > 1:
         raise UsageError("a picture shows one concept", expected="--roots once", found=f"{len(concepts)} times")
-    told = [explained(graph, qid, concept, successors=became, show=paths) for concept in concepts]
+    explanations = [explained(graph, qid, concept, successors=became, show=paths) for concept in concepts]
     stages = stages_beside(graph) if kept is None else kept
-    verdicts = [verdicts_on(stages, qid, each.concept) for each in told]
-    both = list(zip(told, verdicts, strict=True))
+    verdicts = [verdicts_on(stages, qid, each.concept) for each in explanations]
+    both = list(zip(explanations, verdicts, strict=True))
     judged = [{**asdict(each), "judged": verdict} for each, verdict in both]
     lines = (line for each, verdict in both for line in (*explain_lines(each), *verdict_lines(verdict)))
     show(judged, foreign(lines), as_json=as_json)
     if draw is not None:
         with needing("kg", "--draw"):
             from culturekit.kg.exchange.path_drawing import draw_paths
-        draw_paths(told[0], draw)
+        draw_paths(explanations[0], draw)
 
 
 def preview(

@@ -69,8 +69,8 @@ def init(
     begun = begin_evaluation(files, out, encoder=encoder, quality=quality, diagnosis=not quick)
     show(as_data(begun), begun_lines(begun), as_json=as_json)
     if begun.findings:
-        said = f"to be looked at: {'; '.join(begun.findings)}"
-        typer.echo(json.dumps({"level": "warning", "said": said}) if as_json else said, err=True)
+        findings = f"to be looked at: {'; '.join(begun.findings)}"
+        typer.echo(json.dumps({"level": "warning", "said": findings}) if as_json else findings, err=True)
         raise typer.Exit(1)
 
 

@@ -32,7 +32,7 @@ class CommandAt:
         load: imports what another package brings.
     """
 
-    place: str = ""
+    target: str = ""
     example: str = ""
     load: Callable[[], Any] | None = None
 
@@ -90,25 +90,25 @@ class LazyCommands(MutableMapping[str, Any]):
     While they are `listed`, one that is not imported is given with what it says of itself and nothing else.
     """
 
-    def __init__(self, path: str, table: Mapping[str, CommandAt], made: Mapping[str, Any]) -> None:
+    def __init__(self, path: str, table: Mapping[str, CommandAt], attributes: Mapping[str, Any]) -> None:
         """Take the commands that are made already, and the table of the others."""
         self.path, self.table = path, table
-        self.made = dict(made)
-        self.names = list({**made, **table})
+        self.commands = dict(attributes)
+        self.names = list({**attributes, **table})
         self.listed = False
 
     def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - Typer keeps its class of commands to itself
         """Import a command."""
         found = self.table.get(name)
-        if self.listed and name not in self.made and found is not None and (known := described_at(found.place)):
+        if self.listed and name not in self.commands and found is not None and (known := described_at(found.target)):
             return TyperCommand(name=name, help=known)
-        if name not in self.made:
-            self.made[name] = command_at(self.path, name, self.table[name])
-        return self.made[name]
+        if name not in self.commands:
+            self.commands[name] = command_at(self.path, name, self.table[name])
+        return self.commands[name]
 
     def __setitem__(self, name: str, command: Any) -> None:  # noqa: ANN401 - as above
         self.names += [name] if name not in self.names else []
-        self.made[name] = command
+        self.commands[name] = command
 
     def __delitem__(self, name: str) -> None:
         self.names.remove(name)
@@ -122,7 +122,7 @@ class LazyCommands(MutableMapping[str, Any]):
 
 def command_at(path: str, name: str, found: CommandAt) -> Any:  # noqa: ANN401 - as above
     """Import what a place names, and make the command or the group of it."""
-    module, _, attribute = found.place.partition(":")
+    module, _, attribute = found.target.partition(":")
     thing: Any = found.load() if found.load else getattr(import_module(module), attribute)
     if isinstance(thing, typer.Typer):
         add_replace_option(thing)
@@ -173,12 +173,12 @@ def check_given_once(command: Any, ctx: Any, args: list[str]) -> None:  # noqa: 
             )
 
 
-def described_at(place: str) -> str | None:
+def described_at(target: str) -> str | None:
     """Give the docstring or the help of what `module:name` names; None where only importing it would tell.
 
     A Typer is made with its help, a StageCommand of a function that has a docstring.
     """
-    module, _, name = place.partition(":")
+    module, _, name = target.partition(":")
     tree = parsed(module) if module else None
     for node in () if tree is None else tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == name:

@@ -49,17 +49,17 @@ def log(
     from culturekit.trail.evidence import exchanges_about
 
     places, shows_any = journals_below([run]), False
-    for place in places:
+    for journal in places:
         if qid:
-            found = iter(exchanges_about(place.path, qid, outcome=outcome, limit=limit))
+            found = iter(exchanges_about(journal.path, qid, outcome=outcome, limit=limit))
         else:
-            found = latest_exchanges(place.path, outcome=outcome, limit=limit)
+            found = latest_exchanges(journal.path, outcome=outcome, limit=limit)
         for exchange in found:
             shows_any = True
             sent = {"request": exchange.request, "reply": exchange.reply}
             texts = {name: redact(content.decode("utf-8", "backslashreplace")) for name, content in sent.items()}
-            data = {"stage": place.stage, **asdict(exchange), **texts}
-            show(data, exchange_lines(place.stage, exchange), as_json=as_json)
+            data = {"stage": journal.stage, **asdict(exchange), **texts}
+            show(data, exchange_lines(journal.stage, exchange), as_json=as_json)
     if not shows_any:
         ended = sorted({line.outcome for line in read_ledger(places).lines})
         typer.echo(f"no such exchange; those that are there ended {', '.join(ended) or 'in nothing'}", err=True)

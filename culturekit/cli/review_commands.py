@@ -116,8 +116,8 @@ def export(
             check_choice(option, word, get_args(known))
     refused = (removed or table_beside(kept)) if "remove" in words else removed
     how = Handing(reviewers, groups, order, label_studio)
-    told = verdicts or table_beside(kept, VERDICTS)
-    stage = review_export_stage(kept, how, verdicts=words, removed=refused, told=told, graph=graph)
+    verdict_table = verdicts or table_beside(kept, VERDICTS)
+    stage = review_export_stage(kept, how, verdicts=words, removed=refused, told=verdict_table, graph=graph)
     with review_file(out, sheet):
         run_one(stage, out, wait=wait, as_json=as_json)
 

@@ -63,8 +63,8 @@ def run(
         if not as_json and stage_run.state != "reused":
             typer.echo(line_about(stage_run, width=NAME_WIDTH), err=True)
 
-    hands = engine_for(engine, workers=workers, folder=folder)
-    with stoppable(), progress_for(as_json=as_json) as progress, hands as at_work:
+    pool = engine_for(engine, workers=workers, folder=folder)
+    with stoppable(), progress_for(as_json=as_json) as progress, pool as at_work:
         runs = run_recipe(
             wanted, folder, engine=at_work, progress=progress, until=until, fresh=fresh or (), wait=wait,
             on_start=lambda stage: progress.stage(stage.name), on_end=finished,

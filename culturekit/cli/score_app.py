@@ -63,9 +63,9 @@ def show_metric(
             hint=f"Did you mean {' or '.join(near)}?" if near else "",
         )  # fmt: skip
     if as_json:
-        told = asdict(metric)
-        told |= {end: None for end in ("low", "high") if math.isinf(told[end])}  # JSON knows no infinity
-        print(json.dumps(told, default=str, allow_nan=False))
+        card = asdict(metric)
+        card |= {end: None for end in ("low", "high") if math.isinf(card[end])}  # JSON knows no infinity
+        print(json.dumps(card, default=str, allow_nan=False))
         return
     for key, value in asdict(metric).items():
         several = value if isinstance(value, tuple) else (value,)

@@ -45,11 +45,11 @@ def command_function(declaration: StageCommand) -> Callable[..., None]:
 
     def command(out: Path, **typed: Any) -> None:  # noqa: ANN401 - each option has its own type
         check_needs(options_among(taken), typed)
-        told, flagged = ({name: typed.pop(name) for name in names} for names in (first, flags))
-        told.pop("prices", None)  # used while it was read
+        inputs, flagged = ({name: typed.pop(name) for name in names} for names in (first, flags))
+        inputs.pop("prices", None)  # used while it was read
         stage = built(declaration.stage, typed)
-        if told.get("plan") or told.get("pilot"):
-            tell(stage, out, pilot=told.get("pilot"), wait=flagged["wait"], as_json=flagged["as_json"])
+        if inputs.get("plan") or inputs.get("pilot"):
+            tell(stage, out, pilot=inputs.get("pilot"), wait=flagged["wait"], as_json=flagged["as_json"])
         else:
             run_one(stage, out, **flagged)
 
@@ -82,8 +82,8 @@ def fresh(declaration: StageCommand) -> Flags:
     """Give the flag that has a stage ask again."""
     if not isinstance(declaration, AskingCommand):
         return {}
-    said = f"{declaration.again} again: no answer is bought twice, and what brought none is asked anew."
-    return {"fresh": (Annotated[bool, typer.Option("--fresh", help=said)], False)}
+    text = f"{declaration.again} again: no answer is bought twice, and what brought none is asked anew."
+    return {"fresh": (Annotated[bool, typer.Option("--fresh", help=text)], False)}
 
 
 def parameters_of(flags: Flags) -> Iterator[Parameter]:
@@ -153,13 +153,13 @@ def unstated(cls: type, name: str) -> Any:  # noqa: ANN401 - as Typer types it
     return option_of(each, f"{each.help} [{each.default}]")
 
 
-def option_of(each: Declared, said: str) -> Any:  # noqa: ANN401 - as Typer types it
+def option_of(each: Declared, help_text: str) -> Any:  # noqa: ANN401 - as Typer types it
     """Make an option with the bounds of a field."""
     names = [f"--{each.typed.name}"] if each.typed.name else []
     offered = spec_completer(each.typed.offers) if each.typed.offers else None
     bounds = each.bounds
     low, high = bounds.get("ge", bounds.get("gt")), bounds.get("le", bounds.get("lt"))
-    return typer.Option(*names, help=said, min=low, max=high, autocompletion=offered)
+    return typer.Option(*names, help=help_text, min=low, max=high, autocompletion=offered)
 
 
 def typed_as(each: Declared) -> tuple[Any, Any]:

@@ -51,8 +51,8 @@ def run_one(
     from culturekit.core.engines import engine_for
     from culturekit.core.run import run_stage
 
-    hands = engine_for(engine, workers=workers, folder=out.parent)
-    with stoppable(), progress_for(as_json=as_json) as progress, hands as at_work:
+    pool = engine_for(engine, workers=workers, folder=out.parent)
+    with stoppable(), progress_for(as_json=as_json) as progress, pool as at_work:
         progress.stage(stage.name)
         stage = replace(stage, exports=EXPORTS[also])
         run = run_stage(stage, out, engine=at_work, progress=progress, wait=wait, fresh=fresh, replace=REPLACE.get())
@@ -174,7 +174,7 @@ def as_data(run: "StageRun") -> dict[str, object]:
     return {
         "stage": run.manifest.stage, "folder": str(run.folder), "state": run.state, "counts": dict(run.manifest.counts),
         "drops": dict(run.manifest.drops),
-        **{name: said for name, said in run.manifest.notes.items() if name == MARKED}, "sha256": run.manifest.sha256,
+        **{name: note for name, note in run.manifest.notes.items() if name == MARKED}, "sha256": run.manifest.sha256,
         "seconds": round(run.seconds, 3),
     }  # fmt: skip
 

@@ -12,7 +12,7 @@ from culturekit.cli.options import AsJson
 from culturekit.cli.showing import show
 from culturekit.core.errors import UsageError
 from culturekit.kg.countries import QID
-from culturekit.trail.evidence import ArtifactEvidence, EvidenceTables, PathNode, Said, verdict_lines
+from culturekit.trail.evidence import ArtifactEvidence, EvidenceTables, PathNode, Statement, verdict_lines
 from culturekit.trail.numbers import NumberWalk, number_lines
 from culturekit.trail.space_causes import space_file
 from culturekit.trail.walk_back import Neighbour, Trail, find_score, is_mapped, people_lines, walk_back, walk_images
@@ -72,17 +72,17 @@ def trace_artifact(location: str, artifact_id: str, *, as_json: bool) -> None:
         )  # fmt: skip
     folder = space_file(Path(location)).parent
     tables = EvidenceTables(folder)
-    own = tables.space.filter(pl.col("artifact_id") == artifact_id)
+    rows = tables.space.filter(pl.col("artifact_id") == artifact_id)
     explain = "" if tables.published else f"culturekit kg explain {artifact_id} --graph {tables.graph} --roots CONCEPT"
-    if own.is_empty():
+    if rows.is_empty():
         why = f"`{explain}` says why." if explain and QID.match(artifact_id) else ""
         raise UsageError("no such artifact in the cultural space", where=str(folder), found=artifact_id, hint=why)
-    concepts = own["concept"].unique().sort().to_list()
+    concepts = rows["concept"].unique().sort().to_list()
     found = tables.evidence_of((artifact_id, concept) for concept in concepts)
     judged = {key: tables.verdicts(evidence) for key, evidence in found.items()}
     lines: list[str] = []
     for key, evidence in sorted(found.items()):
-        released = own.filter(concept=key[1]).sort("country_order" if "country_order" in own.columns else "country")
+        released = rows.filter(concept=key[1]).sort("country_order" if "country_order" in rows.columns else "country")
         lines += [f"released   in {', '.join(released['country_name'])}", *evidence_lines(evidence)]
         lines += verdict_lines(judged[key])
         if explain and QID.match(artifact_id):
@@ -97,18 +97,18 @@ def evidence_lines(evidence: ArtifactEvidence) -> Iterator[str]:
         yield f"  path     {node_text(node, evidence.published)}"
     if evidence.published:
         yield f"  source   {evidence.published}, a published cultural space: no dump was read"
-    for said in evidence.countries:
-        yield f"  country  {said_text(said)}"
+    for one in evidence.countries:
+        yield f"  country  {statement_text(one)}"
 
 
 def trail_lines(trail: Trail) -> Iterator[str]:
     """Tell a trail from the score down to the dump."""
-    behind = trail.behind
+    of = trail.behind
     yield from score_lines(trail.score, "images")
-    yield f"behind     {behind.images:,} images; prompts: {behind.prompts:,}"
-    if behind.artifacts:
-        yield f"           most often {', '.join(f'{name} ({qid}) {count:,}' for qid, name, count in behind.artifacts)}"
-        yield f"           in {', '.join(f'{country} {count:,}' for country, count in behind.countries)}"
+    yield f"behind     {of.images:,} images; prompts: {of.prompts:,}"
+    if of.artifacts:
+        yield f"           most often {', '.join(f'{name} ({qid}) {count:,}' for qid, name, count in of.artifacts)}"
+        yield f"           in {', '.join(f'{country} {count:,}' for country, count in of.countries)}"
     if trail.people is not None:
         yield from people_lines(trail.people)
     yield from image_lines(trail)
@@ -119,8 +119,8 @@ def score_lines(score: Mapping[str, Any], of: str = "") -> Iterator[str]:
     value = "not defined" if score["value"] is None else f"{score['value']:.4f}"
     yield f"score      {score['metric']} = {value}{interval_text(score)}, n = {score['n']} {of}".rstrip()
     named = ("model", "concept", "country", "group")
-    place = ", ".join(f"{name} {score[name]}" for name in named if score[name] is not None)
-    yield f"           {place}, {score['params']}"
+    scope = ", ".join(f"{name} {score[name]}" for name in named if score[name] is not None)
+    yield f"           {scope}, {score['params']}"
 
 
 def image_lines(trail: Trail) -> Iterator[str]:
@@ -161,8 +161,8 @@ def answer_lines(trail: Trail) -> Iterator[str]:
 def near_text(near: Neighbour) -> str:
     """Write an artifact near an image, with its lead over others, and its place in the dump."""
     lead = f"lead {near.margin:+.4f}, over other countries {near.country_margin:+.4f}"
-    place = f"  <- {near.place}" if near.place else ""
-    return f"nearest {near.rank}  {near.score:.4f}  {near.artifact} ({near.artifact_id}, {near.country}), {lead}{place}"
+    index = f"  <- {near.place}" if near.place else ""
+    return f"nearest {near.rank}  {near.score:.4f}  {near.artifact} ({near.artifact_id}, {near.country}), {lead}{index}"
 
 
 def interval_text(score: Mapping[str, Any]) -> str:
@@ -177,12 +177,12 @@ def interval_text(score: Mapping[str, Any]) -> str:
 
 def node_text(node: PathNode, published: str = "") -> str:
     """Write an item of the path, what it says of the one before it, and its place."""
-    said = "; ".join(said_text(statement) for statement in node.said)
-    place = f"  <- {node.place}" if node.place else "" if published else "  (only mentioned in the dump)"
-    return f"{node.qid} {node.label}{f': {said}' if said else ''}{place}"
+    stated = "; ".join(statement_text(statement) for statement in node.said)
+    index = f"  <- {node.place}" if node.place else "" if published else "  (only mentioned in the dump)"
+    return f"{node.qid} {node.label}{f': {stated}' if stated else ''}{index}"
 
 
-def said_text(said: Said) -> str:
+def statement_text(one: Statement) -> str:
     """Write a statement."""
-    rank = "" if said.rank == "normal" else f", {said.rank}"
-    return f"{said.property} {said.value} {said.value_label}{rank}"
+    rank = "" if one.rank == "normal" else f", {one.rank}"
+    return f"{one.property} {one.value} {one.value_label}{rank}"

@@ -58,8 +58,8 @@ def verify(
     from culturekit.core.engines import engine_for
     from culturekit.verify.verify_run import verify_run
 
-    hands = nullcontext(None) if workers is None else engine_for("local", workers=workers, folder=run_folder)
-    with progress_for(as_json=as_json) as progress, hands as engine:
+    pool = nullcontext(None) if workers is None else engine_for("local", workers=workers, folder=run_folder)
+    with progress_for(as_json=as_json) as progress, pool as engine:
         progress.stage("verify")
         answer = verify_run(run_folder, everything=everything, only=only or (), engine=engine, progress=progress)
     if out is not None:

@@ -154,10 +154,10 @@ def wired(recipe: AnyRecipe, root: Path) -> Run:
     plugin = RECIPES.find(recipe.recipe).plugin
     if plugin is not None:  # its state decides those stages that run its code
         brought = RECIPES.brought_by(recipe.recipe)
-        for place, step in enumerate(run.steps):
+        for index, step in enumerate(run.steps):
             if runs_code_of(plugin, step.stage.run):
                 stage = replace(step.stage, options={**step.stage.options, **brought})
-                run.steps[place] = replace(step, stage=stage)
+                run.steps[index] = replace(step, stage=stage)
     if not run.steps:
         raise UsageError(
             "there is nothing to run", where=f"recipe: {recipe.recipe}", expected="keys that ask for a stage"

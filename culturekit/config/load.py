@@ -21,7 +21,7 @@ from culturekit.core.recipe_plugins import use_plugins, use_plugins_of_recipe
 from culturekit.core.run import RECIPE_RECORD
 from culturekit.core.yaml_source import (
     KeyPath,
-    Place,
+    Position,
     YamlSource,
     YamlValue,
     closest,
@@ -87,10 +87,10 @@ def use_plugins_in(path: Path) -> None:
 def use_stated(source: YamlSource, use: Callable[[Mapping[str, str]], None]) -> bool:
     """Use what stands under `plugins`, if anything."""
     stated = source.value.get("plugins") if isinstance(source.value, dict) else None
-    if not isinstance(stated, dict) or not all(isinstance(place, str) for place in stated.values()):
+    if not isinstance(stated, dict) or not all(isinstance(target, str) for target in stated.values()):
         return False
     try:
-        use({point: str(place) for point, place in stated.items()})
+        use({point: str(target) for point, target in stated.items()})
     except UsageError as error:
         raise ConfigError([*source.problems, problem_at(source, ("plugins",), str(error))]) from error
     return True
@@ -129,10 +129,10 @@ def found_beside(value: YamlValue, folder: Path) -> YamlValue:
         changed["countries_file"] = str(folder / countries)
     if isinstance(plugins := value.get("plugins"), dict):
         changed["plugins"] = {
-            point: str(folder / place)
-            if isinstance(place, str) and (folder / place.rpartition(":")[0]).is_file()  # `FILE.py:THING`
-            else place
-            for point, place in plugins.items()
+            point: str(folder / target)
+            if isinstance(target, str) and (folder / target.rpartition(":")[0]).is_file()  # `FILE.py:THING`
+            else target
+            for point, target in plugins.items()
         }
     return changed
 
@@ -150,7 +150,7 @@ def written_out(source: YamlSource) -> Iterator[Problem]:
     for path, text in texts(source.value, ()):
         name = next((part for part in reversed(path) if isinstance(part, str)), "")
         if any(isinstance(part, str) and key_problem(part) for part in path):
-            yield Problem(REFUSED_KEY, source.name, source.place(path).line)
+            yield Problem(REFUSED_KEY, source.name, source.position(path).line)
         elif key_problem(text, name=name) or any(
             key_problem(value, name=option) for option, _, value in map(partition, OPTION_BORDER.split(text))
         ):
@@ -165,8 +165,8 @@ def partition(pair: str) -> tuple[str, str, str]:
 
 def problem_at(source: YamlSource, path: KeyPath, problem: str) -> Problem:
     """Say something about a value, with its place."""
-    place = source.place(path)
-    return Problem(problem, place.where, place.line, dotted(path))
+    line = source.position(path)
+    return Problem(problem, line.where, line.line, dotted(path))
 
 
 def texts(value: YamlValue, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
@@ -189,9 +189,9 @@ def with_setting(source: YamlSource, setting: str) -> YamlSource:
         raise ConfigError([Problem(f"expected key=value, found {masked(setting)!r}", "--set")])
     path: KeyPath = tuple(int(part) if part.isdecimal() else part for part in key.split("."))
     value = parse_yaml(text, name=where).value
-    places = {place: at for place, at in source.places.items() if place[: len(path)] != path}
+    places = {keys: at for keys, at in source.places.items() if keys[: len(path)] != path}
     return YamlSource(
-        source.name, replaced(source.value, path, value, where), {**places, path: Place(where, 0)}, source.problems
+        source.name, replaced(source.value, path, value, where), {**places, path: Position(where, 0)}, source.problems
     )
 
 

@@ -110,17 +110,17 @@ def outside_failure(error: BaseException, *, where: Path | str = "") -> Upstream
         return UpstreamUnavailable(
             f"{type(error).__name__}: {words}", where=str(where), hint=f"When it answers again, {ONCE_MORE}"
         )
-    place = os.fsdecode(found.filename) if isinstance(found.filename, str | bytes) else where
+    where_found = os.fsdecode(found.filename) if isinstance(found.filename, str | bytes) else where
     if misnamed := MISNAMED.get(found.errno or 0):
-        return UsageError(misnamed, where=str(place), hint="Name another place.")
+        return UsageError(misnamed, where=str(where_found), hint="Name another place.")
     first, room = HINTS.get(found.errno or 0), ""
     if found.errno in FULL and (found.filename or isinstance(where, Path)):
-        path = Path(place).absolute()
+        path = Path(where_found).absolute()
         free = shutil.disk_usage(next(folder for folder in (path, *path.parents) if folder.exists())).free
         room = f"{free:,} bytes free on that disk"
     return UpstreamUnavailable(
         f"the system refused: {found.strerror or os.strerror(found.errno or 0)}",
-        where=str(place),
+        where=str(where_found),
         found=room,
         hint=f"{first or 'Mend that'}, then {ONCE_MORE}",
     )

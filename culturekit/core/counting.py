@@ -33,10 +33,10 @@ def counted_reason(count: int, reason: str) -> str:
 def one_of(many: str) -> str:
     """Put the first word in the singular, or the second where the first is not what is counted."""
     words = many.split(" ")
-    for place, word in enumerate(words[:2]):
+    for index, word in enumerate(words[:2]):
         if word.endswith("s") and not word.endswith(NOT_MANY):
             end, instead = next((end, instead) for end, instead in ONE if word.endswith(end))
-            return " ".join([*words[:place], word.removesuffix(end) + instead, *words[place + 1 :]])
+            return " ".join([*words[:index], word.removesuffix(end) + instead, *words[index + 1 :]])
     return many
 
 

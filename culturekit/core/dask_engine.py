@@ -64,9 +64,9 @@ def cluster(processes: int) -> Iterator[LocalCluster]:
             memory_limit=0,
             silence_logs=logging.ERROR,
             env=dict.fromkeys(SINGLE_THREAD, "1"),
-        ) as made,
+        ) as local,
     ):
-        yield made
+        yield local
 
 
 @contextmanager
@@ -222,9 +222,9 @@ class DaskEngine:
         asked, answers = dict[int, Any](), dict[int, Any]()
         finished, handed_out = SimpleQueue[int](), 0
         try:
-            for place in range(len(items)):
-                while place not in answers:
-                    until = min(len(items), place + AHEAD * self.workers)
+            for index in range(len(items)):
+                while index not in answers:
+                    until = min(len(items), index + AHEAD * self.workers)
                     for later in range(handed_out, until):
                         task = Task(name, function, items[later], self.ground)
                         asked[later] = self.submit(task, later, finished, key=f"{name}-{later}")
@@ -232,7 +232,7 @@ class DaskEngine:
                     done = self.next_of(finished, asked)
                     answers[done] = self.answer(asked[done], items[done])
                     del asked[done]
-                if (answer := answers.pop(place)) is None:
+                if (answer := answers.pop(index)) is None:
                     raise IntegrityError("removed while the workers needed it", where=str(self.ground.marker))
                 result: Result = result_of(answer)
                 yield result
@@ -240,11 +240,11 @@ class DaskEngine:
         finally:
             self.take_back(asked.values())
 
-    def submit(self, task: Task[Item, Result], place: int, finished: "SimpleQueue[int]", *, key: str) -> Any:  # noqa: ANN401 - a future
+    def submit(self, task: Task[Item, Result], number: int, finished: "SimpleQueue[int]", *, key: str) -> Any:  # noqa: ANN401 - a future
         """Hand one item out, and have its place noted when it is done."""
         with talking_to(self.place):
             future = self.client.submit(work_on, task, key=key, pure=False)
-        future.add_done_callback(lambda _: finished.put(place))
+        future.add_done_callback(lambda _: finished.put(number))
         return future
 
     def next_of(self, finished: "SimpleQueue[int]", asked: Mapping[int, Any]) -> int:
@@ -252,10 +252,10 @@ class DaskEngine:
         alone_since = time.monotonic()
         while True:
             with suppress(Empty):
-                place = finished.get(timeout=SECONDS_BETWEEN_LOOKS)
-                if place in asked:
-                    return place
-            done = [place for place, future in asked.items() if future.done()]
+                number = finished.get(timeout=SECONDS_BETWEEN_LOOKS)
+                if number in asked:
+                    return number
+            done = [number for number, future in asked.items() if future.done()]
             if done:
                 return done[0]
             with talking_to(self.place):

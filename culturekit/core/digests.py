@@ -17,14 +17,14 @@ from culturekit.core.errors import IntegrityError, UsageError
 MANY = 256  # Files of a folder that are looked at; of one with more the folder alone is
 
 Read = TypeVar("Read")
-Place = TypeVar("Place", Path, Path | None)
+MaybePath = TypeVar("MaybePath", Path, Path | None)
 
 
 def state_of(path: Path | None) -> tuple[object, ...]:
     """Say in which state a file is as far as the file system tells, or a folder with all that lies in it."""
-    own = () if path is None else stamp_of(path)
-    within = list(islice(path.rglob("*"), MANY + 1)) if path is not None and own else []
-    return (own, *map(stamp_of, within if len(within) <= MANY else ()))
+    stamp = () if path is None else stamp_of(path)
+    within = list(islice(path.rglob("*"), MANY + 1)) if path is not None and stamp else []
+    return (stamp, *map(stamp_of, within if len(within) <= MANY else ()))
 
 
 def stamp_of(path: Path) -> tuple[object, ...]:
@@ -36,15 +36,15 @@ def stamp_of(path: Path) -> tuple[object, ...]:
     return path.resolve(), state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
 
 
-def once_per_state(read: Callable[[Place], Read]) -> Callable[[Place], Read]:
+def once_per_state(read: Callable[[MaybePath], Read]) -> Callable[[MaybePath], Read]:
     """Let a file be read once in each state."""
 
     @lru_cache(maxsize=1024)
-    def kept(path: Place, *_: object) -> Read:
+    def kept(path: MaybePath, *_: object) -> Read:
         return read(path)
 
     @wraps(read)
-    def asked(path: Place) -> Read:
+    def asked(path: MaybePath) -> Read:
         return kept(path, state_of(path))
 
     return asked

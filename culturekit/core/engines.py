@@ -199,7 +199,7 @@ class Raised:
     """What a function raised, and where."""
 
     error: Exception
-    place: str
+    traceback: str
 
 
 def work_on(task: Task[Item, Result]) -> Returned[Result] | Raised | None:
@@ -239,8 +239,8 @@ def check_ground(ground: SharedGround) -> Raised | None:
 def result_of(answer: Returned[Result] | Raised) -> Result:
     """Take the result out of an answer, or raise what the item raised, with where."""
     if isinstance(answer, Raised):
-        if answer.place:
-            answer.error.add_note(f"in a worker:\n{answer.place}")
+        if answer.traceback:
+            answer.error.add_note(f"in a worker:\n{answer.traceback}")
         raise answer.error
     return answer.result
 
@@ -428,25 +428,25 @@ class LocalEngine:
             for index in range(len(items)):
                 while index not in done:
                     while waiting and len(busy) < self.workers:
-                        place = waiting.popleft()
+                        number = waiting.popleft()
                         try:
-                            request = ForkingPickler.dumps((function, items[place]))
+                            request = ForkingPickler.dumps((function, items[number]))
                         except Exception as error:
-                            done[place] = Raised(error, traceback.format_exc())
+                            done[number] = Raised(error, traceback.format_exc())
                             continue
                         worker = self.given(request)
-                        busy[worker.connection] = worker, place
+                        busy[worker.connection] = worker, number
                     for ready in wait(list(busy)):
-                        worker, place = busy.pop(ready)
+                        worker, number = busy.pop(ready)
                         try:
-                            done[place] = worker.answer()
+                            done[number] = worker.answer()
                             self.idle.append(worker)
                         except _WorkerDied as death:
-                            deaths[place].append(death.signal)
-                            if len(deaths[place]) == _MAX_DEATHS:
-                                done[place] = Raised(_dead(items[place], deaths[place]), "")
+                            deaths[number].append(death.signal)
+                            if len(deaths[number]) == _MAX_DEATHS:
+                                done[number] = Raised(_dead(items[number], deaths[number]), "")
                             else:
-                                waiting.appendleft(place)
+                                waiting.appendleft(number)
                 yield result_of(done.pop(index))
         finally:
             for worker, _ in busy.values():

@@ -140,8 +140,8 @@ class Problem:
 
     def __str__(self) -> str:
         """Write `file:line: key: message`, leaving out what is not known."""
-        place = f"{self.where}:{self.line}" if self.line else self.where
-        return f"{place}: {self.key}: {self.message}" if self.key else f"{place}: {self.message}"
+        where = f"{self.where}:{self.line}" if self.line else self.where
+        return f"{where}: {self.key}: {self.message}" if self.key else f"{where}: {self.message}"
 
 
 class ConfigError(UsageError):

@@ -101,9 +101,9 @@ def read_header(path: Path) -> Header:
             (length,) = struct.unpack("<Q", file.read(8))
             if not 2 <= length <= min(LARGEST_HEADER, path.stat().st_size - 8):
                 raise ValueError(f"a header of {length:,} bytes")
-            said = msgspec.json.decode(file.read(length), type=dict[str, msgspec.Raw])
-        notes = msgspec.json.decode(said.pop("__metadata__", b"{}"), type=dict[str, str])
-        tensors = {name: msgspec.json.decode(entry, type=TensorEntry) for name, entry in said.items()}
+            header = msgspec.json.decode(file.read(length), type=dict[str, msgspec.Raw])
+        notes = msgspec.json.decode(header.pop("__metadata__", b"{}"), type=dict[str, str])
+        tensors = {name: msgspec.json.decode(entry, type=TensorEntry) for name, entry in header.items()}
         ends = [entry.data_offsets[1] for entry in tensors.values()]
         return Header(notes, tensors, 8 + length + max(ends, default=0))
     except (struct.error, ValueError, RecursionError) as error:

@@ -19,13 +19,13 @@ def shipped_names(folder: str, suffix: str) -> list[str]:
     return sorted(path.name.removesuffix(suffix) for path in shipped(folder).glob(f"*{suffix}"))
 
 
-def found_or_shipped(said: str, folder: str, what: str) -> Path:
+def found_or_shipped(name: str, folder: str, what: str) -> Path:
     """Find a YAML file: one of the user's, or the one of that name that is shipped in a folder of the package."""
     names = shipped_names(folder, ".yaml")
-    if said in names:
-        return shipped(f"{folder}/{said}.yaml")
-    if not Path(said).is_file():
+    if name in names:
+        return shipped(f"{folder}/{name}.yaml")
+    if not Path(name).is_file():
         raise UsageError(
-            f"there is no such {what}", expected=f"a YAML file, or one that is shipped: {', '.join(names)}", found=said
+            f"there is no such {what}", expected=f"a YAML file, or one that is shipped: {', '.join(names)}", found=name
         )
-    return Path(said)
+    return Path(name)

@@ -100,11 +100,11 @@ class Step:
 class Others:
     """The folders of the other stages that share a budget, of those that join later too."""
 
-    own: Path
+    folder: Path
     folders: Sequence[Path]
 
     def __iter__(self) -> Iterator[Path]:
-        return (folder for folder in self.folders if folder != self.own)
+        return (folder for folder in self.folders if folder != self.folder)
 
 
 def _column_of(name: str, values: Sequence[object]) -> "pl.Series":
@@ -272,28 +272,28 @@ def run_stage(
     inputs = input_records(stage.inputs, known=known_records(stage, final))
     check_expected(stage, inputs)
     key = key_of(stage, inputs)
-    with explained_outside(final), staging(final, stage=stage.kind, wait=wait) as place:
+    with explained_outside(final), staging(final, stage=stage.kind, wait=wait) as staged:
         manifest = read_manifest(final)
         if manifest is not None and manifest.key != key:
             check_replacing(stage, final, manifest, inputs, replace=replace)
         before = None
         if fresh:
-            place.discard()
+            staged.discard()
         elif manifest is not None and manifest.key == key:
             check_sizes(final, manifest)
             if not manifest.notes.get(TRY_AGAIN):
-                place.discard()
+                staged.discard()
                 return StageRun(stage.name, final, manifest, "reused", time.perf_counter() - started)
             before = final
-        goes_on = place.open(key) or before is not None
+        goes_on = staged.open(key) or before is not None
         logger.debug("%s %s in %s", "resuming" if goes_on else "starting", stage.name, final)
-        work = Work(dict(stage.inputs), place.out, place.scratch, carrying(engine), progress, stage.in_run, before)
-        manifest = build(stage, place, inputs, key, work, started=started)
+        work = Work(dict(stage.inputs), staged.out, staged.scratch, carrying(engine), progress, stage.in_run, before)
+        manifest = build(stage, staged, inputs, key, work, started=started)
         return StageRun(stage.name, final, manifest, "resumed" if goes_on else "built", time.perf_counter() - started)
 
 
 def build(
-    stage: Stage, place: Staging, inputs: Mapping[str, InputRecord], key: str, work: Work, *, started: float
+    stage: Stage, staged: Staging, inputs: Mapping[str, InputRecord], key: str, work: Work, *, started: float
 ) -> Manifest:
     """Do the work of a stage and publish it; what came to nothing does not replace what did not."""
     outcome = stage.run(work)
@@ -301,20 +301,20 @@ def build(
         raise UsageError(
             f"the stage {stage.name} answers with something else", expected="an Outcome", found=repr(outcome)
         )
-    finished = read_manifest(place.final)
+    finished = read_manifest(staged.final)
     if right(outcome) == 0 and finished is not None and right(finished):
-        place.discard()
+        staged.discard()
         raise UpstreamUnavailable(
-            f"nothing of {stage.name} came out right, and what was finished stays", where=str(place.final),
+            f"nothing of {stage.name} came out right, and what was finished stays", where=str(staged.final),
             found="; ".join(outcome.notes.get("findings", ())) or f"{sum(outcome.counts.values()):,} failures",
             hint=f"When what makes it works again, {ONCE_MORE}",
         )  # fmt: skip
-    remove_strays(place.out)  # of workers that were killed: the manifest must not count them
-    for parquet in sorted(place.out.glob("*.parquet")):
+    remove_strays(staged.out)  # of workers that were killed: the manifest must not count them
+    for parquet in sorted(staged.out.glob("*.parquet")):
         for form in stage.exports:
             export_table(parquet, form)
-    manifest = make_manifest(stage, place.out, inputs, key, outcome)
-    place.publish(manifest, run_record(stage, place.final, work.engine, time.perf_counter() - started))
+    manifest = make_manifest(stage, staged.out, inputs, key, outcome)
+    staged.publish(manifest, run_record(stage, staged.final, work.engine, time.perf_counter() - started))
     return manifest
 
 
@@ -411,9 +411,9 @@ def run_part(
     inputs = input_records(stage.inputs, known=known_records(stage, final))
     check_expected(stage, inputs)
     key = key_of(stage, inputs)
-    with explained_outside(final), staging(final, stage=stage.kind, wait=wait) as place:
+    with explained_outside(final), staging(final, stage=stage.kind, wait=wait) as staged:
         manifest = read_manifest(final)
         if manifest is not None and manifest.key == key:
             return None
-        place.open(key)
-        return part(Work(dict(stage.inputs), place.out, place.scratch, engine, progress, stage.in_run))
+        staged.open(key)
+        return part(Work(dict(stage.inputs), staged.out, staged.scratch, engine, progress, stage.in_run))

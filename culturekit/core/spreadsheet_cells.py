@@ -183,8 +183,8 @@ def sheet_text(path: Path) -> str:
             found=f"byte {error.start} is {error.object[error.start]:#04x}",
             hint="Save it from the spreadsheet as `CSV UTF-8`.",
         ) from error
-    if (place := text.find("\0")) >= 0:
-        line = text.count("\n", 0, place) + 1
+    if (index := text.find("\0")) >= 0:
+        line = text.count("\n", 0, index) + 1
         raise UsageError("the sheet holds a NUL", where=f"{path}:{line}", expected="text", hint="Save it again.")
     return text
 
@@ -217,9 +217,9 @@ def cell_as(text: str, kind: pl.DataType, *, free: bool, divider: str) -> object
             raise ValueError("a name or a word, and a spreadsheet made a date, a power or an error of it")
         return text
     if isinstance(kind, pl.Boolean):
-        if (said := text.casefold()) not in TRUE | FALSE:
+        if (word := text.casefold()) not in TRUE | FALSE:
             raise ValueError("true or false")
-        return said in TRUE
+        return word in TRUE
     if isinstance(kind, pl.List):
         listed = orjson.loads(text)
         if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):

@@ -126,7 +126,7 @@ class Left(NamedTuple):
     dollars: float | None = 0.0
 
 
-class Told(Protocol):
+class Announced(Protocol):
     """Something that a command says before a stage is done."""
 
     def lines(self) -> Iterator[str]:
@@ -136,7 +136,7 @@ class Told(Protocol):
         """Give it as data."""
 
 
-class AskedPlan(Told, Protocol):
+class AskedPlan(Announced, Protocol):
     """What a stage would ask."""
 
     @property
@@ -148,7 +148,7 @@ class AskedPlan(Told, Protocol):
         """What is left to ask."""
 
 
-class Tried(Told, Protocol):
+class Tried(Announced, Protocol):
     """What a pilot brought: a few rows of a stage, asked for before the rest."""
 
     @property

@@ -168,7 +168,7 @@ def run_shards(
     *,
     size: Callable[[Shard], int],
     unit: str,
-    hands: Callable[[Callable[[Shard], int], Sequence[Shard]], Iterator[int]] | None = None,
+    mapper: Callable[[Callable[[Shard], int], Sequence[Shard]], Iterator[int]] | None = None,
 ) -> None:
     """Do the shards that are not done.
 
@@ -178,13 +178,13 @@ def run_shards(
         do: Does one, seals its part and says how many units it was.
         size: Says how many units a shard is before it is done.
         unit: What the units are called.
-        hands: Who does them in place of the engine's workers.
+        mapper: Who does them in place of the engine's workers.
     """
     todo = [shard for shard in shards if not is_sealed(shard.part)]
     total = sum(size(shard) for shard in shards)
     work.progress.begin(total, unit)
     work.progress.advance(total - sum(size(shard) for shard in todo))
-    for done in (hands or work.engine.map)(do, todo):
+    for done in (mapper or work.engine.map)(do, todo):
         work.progress.advance(done)
 
 
@@ -294,7 +294,7 @@ class Staging:
 def staging(final: Path, *, stage: str, wait: bool = False) -> Iterator[Staging]:
     """Hold a stage folder for one run."""
     with hold(final.with_name(f".{final.name}.lock"), wait=wait):
-        place = Staging(final, stage=stage)
-        place.recover()
-        place.check_free()
-        yield place
+        staged = Staging(final, stage=stage)
+        staged.recover()
+        staged.check_free()
+        yield staged

@@ -182,8 +182,8 @@ def _two_owners(frame: pl.DataFrame, owner: str, member: str, *, nullable: bool)
     """Find rows that say of an owner what an earlier row does not."""
     pairs = frame.select(owner, member).unique().drop_nulls(owner)
     if (pairs.drop_nulls(member) if nullable else pairs)[owner].is_duplicated().any():
-        said = pl.col(member).drop_nulls() if nullable else pl.col(member)
-        whole = frame.with_columns(first=said.first().over(owner))
+        members = pl.col(member).drop_nulls() if nullable else pl.col(member)
+        whole = frame.with_columns(first=members.first().over(owner))
         other = pl.col(member).ne_missing(pl.col("first")) & pl.col(owner).is_not_null()
         other &= pl.col(member).is_not_null() if nullable else True
         row = whole.filter(other).row(0, named=True)
@@ -212,7 +212,7 @@ def declare(
     """
     head, *rest = (part.partition(":") for part in text.split(";"))
     name, _, key = head[0].partition(" by ")
-    stated = {part.strip(): said for part, _, said in rest}
+    stated = {part.strip(): description for part, _, description in rest}
     owners = (part.partition(":") for part in stated.get("belongs", "").split(",") if part.strip())
     return Table(
         name.strip(), tuple(key.split()), _columns_in(head[2]), _columns_in(stated.get("optional", "")),

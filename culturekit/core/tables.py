@@ -322,12 +322,12 @@ class TableSlices:
         declared = {**self.table.columns, **self.table.optional}
         names = list(columns or declared)
         key = self.table.key if set(self.table.key) <= set(names) else ()
-        own = Table(self.table.name, key, {name: declared[name] for name in names}, {})
+        partial = Table(self.table.name, key, {name: declared[name] for name in names}, {})
         scan = pl.scan_parquet(self.path).select(names)
         for start in range(0, self.rows, ROWS_PER_SLICE):
             with reading(self.path, self.table):
                 frame = scan.slice(start, ROWS_PER_SLICE).collect()
-            refuse(self.path, own.name, own.problems(frame))
+            refuse(self.path, partial.name, partial.problems(frame))
             yield frame
 
     def in_order(self) -> bool:
@@ -379,8 +379,8 @@ def slices_of(path: Path, table: Table, *, scratch: Path) -> TableSlices:
     """Open a table for reading by slices; one whose rows stand in another order is sorted into `scratch` first."""
     scan = scan_table(path, table)
     known = scan.collect_schema()
-    own = replace(table, optional={name: column for name, column in table.optional.items() if name in known})
-    opened = TableSlices(path, own, int(scan.select(pl.len()).collect().item()))
+    known_columns = replace(table, optional={name: column for name, column in table.optional.items() if name in known})
+    opened = TableSlices(path, known_columns, int(scan.select(pl.len()).collect().item()))
     if opened.in_order():
         return opened
     ordered = scratch / f"{table.name}.parquet"

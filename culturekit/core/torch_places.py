@@ -41,11 +41,11 @@ def mend_torchvision() -> Torchvision:
     with ONE_AT_A_TIME:
         if sys.modules.get("torchvision", sys) is None:
             return "hidden"
-        place = installed_at("torchvision")
-        if place is None or installed_at("torch") is None:
+        folder = installed_at("torchvision")
+        if folder is None or installed_at("torch") is None:
             return "absent"
         torch = importlib.import_module("torch")
-        whole = loads_natively(torch, place)
+        whole = loads_natively(torch, folder)
         if not whole:
             register(torch)
         if not imports():
@@ -63,10 +63,10 @@ def installed_at(package: str) -> Path | None:
     return Path(spec.origin).parent if spec is not None and spec.origin else None
 
 
-def loads_natively(torch: Any, place: Path) -> bool:  # noqa: ANN401 - a module
+def loads_natively(torch: Any, folder: Path) -> bool:  # noqa: ANN401 - a module
     """Load torchvision's own library, the way that it does so itself; a second time costs nothing."""
     loader = (importlib.machinery.ExtensionFileLoader, importlib.machinery.EXTENSION_SUFFIXES)
-    library = importlib.machinery.FileFinder(str(place), loader).find_spec("_C")
+    library = importlib.machinery.FileFinder(str(folder), loader).find_spec("_C")
     if library is None or library.origin is None:
         return False
     try:

@@ -36,7 +36,7 @@ MAX_NODES = 200_000  # Aliases make a few lines stand for billions of nodes; no 
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Position:
     """Where a value was written."""
 
     where: str
@@ -49,15 +49,15 @@ class YamlSource:
 
     name: str
     value: YamlValue
-    places: Mapping[KeyPath, Place]
+    places: Mapping[KeyPath, Position]
     problems: tuple[Problem, ...] = ()
 
-    def place(self, path: KeyPath) -> Place:
+    def position(self, path: KeyPath) -> Position:
         """Find the place of a key path, or of the nearest thing around it."""
         for end in range(len(path), -1, -1):
             if path[:end] in self.places:
                 return self.places[path[:end]]
-        return Place(self.name, 0)
+        return Position(self.name, 0)
 
 
 def dotted(path: KeyPath) -> str:
@@ -113,7 +113,7 @@ class NodeReader:
     def __init__(self, name: str) -> None:
         """Start with nothing read."""
         self.name = name
-        self.places: dict[KeyPath, Place] = {}
+        self.places: dict[KeyPath, Position] = {}
         self.problems: list[Problem] = []
         self.nodes = 0
         self.open: set[int] = set()
@@ -121,7 +121,7 @@ class NodeReader:
     def read(self, node: yaml.Node, path: KeyPath) -> YamlValue:
         """Read a node and everything below it."""
         line = node.start_mark.line + 1
-        self.places.setdefault(path, Place(self.name, line))
+        self.places.setdefault(path, Position(self.name, line))
         self.nodes += 1
         if self.nodes > MAX_NODES or id(node) in self.open:
             raise ConfigError([Problem("aliases make this document endless", self.name, line, dotted(path))])
@@ -153,7 +153,7 @@ class NodeReader:
                 first = self.places[here].line
                 self.problems.append(Problem(f"given twice, first in line {first}", self.name, line, dotted(here)))
                 continue
-            self.places[here] = Place(self.name, line)
+            self.places[here] = Position(self.name, line)
             values[key] = self.read(value_node, here)
         return values
 
@@ -211,8 +211,8 @@ def validate(source: YamlSource, model: type[Model]) -> Model:
 def describe(source: YamlSource, model: type[BaseModel], detail: ErrorDetails) -> Problem:
     """Put one validation error into words a YAML author understands."""
     path: KeyPath = tuple(part for part in detail["loc"] if in_document(part))
-    place = source.place(path)
-    return Problem(message_of(model, path, detail), place.where, place.line, dotted(path))
+    line = source.position(path)
+    return Problem(message_of(model, path, detail), line.where, line.line, dotted(path))
 
 
 def in_document(part: str | int) -> bool:

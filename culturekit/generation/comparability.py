@@ -53,15 +53,15 @@ _Check: TypeAlias = Callable[[_Models], str]
 
 def traits_of(images: pl.DataFrame) -> Traits:
     """Read the traits of a table of images; those that were not made have no size."""
-    made = images.filter(pl.col("status") == "ok")
+    finished = images.filter(pl.col("status") == "ok")
     honoured = {True: "yes", False: "no", None: _UNKNOWN}
-    slots = made.drop_nulls(["prompt_id", "repeat", "slot", "seed"]).sort("prompt_id", "repeat", "slot")
+    slots = finished.drop_nulls(["prompt_id", "repeat", "slot", "seed"]).sort("prompt_id", "repeat", "slot")
     return Traits(
-        _tally(made["rewriter"].to_list()),
-        _tally([honoured[value] for value in made["seed_honoured"].to_list()]),
-        _tally([f"{width}x{height}" for width, height in made.select("width", "height").iter_rows()]),
+        _tally(finished["rewriter"].to_list()),
+        _tally([honoured[value] for value in finished["seed_honoured"].to_list()]),
+        _tally([f"{width}x{height}" for width, height in finished.select("width", "height").iter_rows()]),
         int(images["provider_params"].str.contains(_UNSENT).sum()),
-        _tally([version or _UNKNOWN for version in made["model_version"].to_list()]),
+        _tally([version or _UNKNOWN for version in finished["model_version"].to_list()]),
         int(images["provider_params"].str.contains(_CUT, literal=True).sum()),
         {
             (prompt, repeat, slot): seed
@@ -103,7 +103,7 @@ def _by_seeds(models: _Models) -> str:
     """Compare the seeds of the slots that models have in common, where they count."""
     seeded = [(name, traits.first_seeds) for name, traits in models.items() if set(traits.seeds) != {"no"}]
     apart = [
-        name for place, (name, seeds) in enumerate(seeded) for _, before in seeded[:place]
+        name for index, (name, seeds) in enumerate(seeded) for _, before in seeded[:index]
         if any(before[slot] != seed for slot, seed in seeds.items() if slot in before)
     ]  # fmt: skip
     if not apart:

@@ -259,14 +259,14 @@ def asked_row(request: ImageRequest, model: str, version: str | None) -> dict[st
 
 def _saved(picture: Picture, request: ImageRequest, shard: Shard) -> dict[str, Any]:
     """Write the file of a picture; give what the table says of it."""
-    place = folder_of_prompt(request.prompt_id)
-    relative = f"files/{place}/{request.repeat:04d}-{request.slot:02d}.{shard.format}"
+    folder = folder_of_prompt(request.prompt_id)
+    relative = f"files/{folder}/{request.repeat:04d}-{request.slot:02d}.{shard.format}"
     content = encoded(picture.pixels, shard.format)
     placed(content, shard.out / relative)
-    said = (
+    params = (
         "seed_honoured", "prompt_revised", "rewriter", "safety", "truth_artifact_id", "truth_country", "truth_scene",
     )  # fmt: skip
-    return {name: getattr(picture, name) for name in said} | {
+    return {name: getattr(picture, name) for name in params} | {
         "image_id": image_id_of(shard.maker.model, request, picture.pixels), "path": relative,
         "sha256": digest_bytes(content), "width": picture.pixels.shape[1], "height": picture.pixels.shape[0],
         "provider_params": canonical_json(picture.provider_params).decode(),
@@ -317,8 +317,8 @@ def findings(images: pl.DataFrame) -> list[str]:
     if images.height and "ok" not in images["status"]:
         first = images.row(0, named=True)
         none = [f"none of {counted(images.height, 'images')} was made: {first['status']}, {first['reason']}"]
-    told = images.filter(pl.col("provider_params").str.contains(f'"{FINDINGS}"', literal=True))["provider_params"]
-    counts = Counter(name for text in told for name in json.loads(text).get(FINDINGS, []))
+    stated = images.filter(pl.col("provider_params").str.contains(f'"{FINDINGS}"', literal=True))["provider_params"]
+    counts = Counter(name for text in stated for name in json.loads(text).get(FINDINGS, []))
     return none + [
         f"{counted(count, 'images')}: {name}"
         for name, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))

@@ -91,9 +91,9 @@ def generate(work: Work, prompts_path: Path, plan: ImagePlan, maker: Maker, *, s
     if isinstance(backend, HeldBackend):
         shards = held_shards(work, maker, plan.format, requests, backend)
         _take_over(work, shards)
-        hands = partial(make_held, backend=backend, work=work)
+        mapper = partial(make_held, backend=backend, work=work)
         try:
-            run_shards(work, shards, _make_shard, size=lambda shard: len(shard.requests), unit="images", hands=hands)
+            run_shards(work, shards, _make_shard, size=lambda shard: len(shard.requests), unit="images", mapper=mapper)
         finally:
             backend.release()
     else:
@@ -106,14 +106,14 @@ def generate(work: Work, prompts_path: Path, plan: ImagePlan, maker: Maker, *, s
         run_shards(work, shards, _make_shard, size=lambda shard: len(shard.requests), unit="images")
     images = merge_parts([shard.part for shard in shards], part_schema())
     write_table(work.out, IMAGES, images)
-    made, drops = statuses_of(images)
+    finished, drops = statuses_of(images)
     found = findings(images)
     notes = {**({"findings": found} if found else {}), **trying_again(images)}
     if isinstance(backend, HeldBackend):
         from culturekit.generation.comparability import traits_of
 
         notes["traits"] = traits_of(images).noted()
-    return Outcome({"images": images.height, "ok": made}, drops, notes)
+    return Outcome({"images": images.height, "ok": finished}, drops, notes)
 
 
 def pilot(work: Work, prompts_path: Path, plan: ImagePlan, maker: Maker, *, seed: int) -> Pace | None:

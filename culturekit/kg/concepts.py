@@ -491,7 +491,7 @@ def load_successors(path: Path) -> Mapping[int, int]:
     problems = []
     for qid, target in last.items():
         if target in stated:
-            position = source.place(("successors", qid))
+            position = source.position(("successors", qid))
             message = "no last successor: the chain comes back to itself"
             problems.append(Problem(message, position.where, position.line, f"successors.{qid}"))
     if problems:

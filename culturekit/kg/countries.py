@@ -298,7 +298,7 @@ def _repeated(source: YamlSource, rows: Iterable[Country]) -> list[Problem]:
     problems = []
     for index, row in enumerate(rows):
         for key, word in (("iso", row.iso), *row.unshared()):
-            line = source.place(("countries", index, key)).line
+            line = source.position(("countries", index, key)).line
             if (key, word) in first:
                 message = f"{word} is there twice, first in line {first[key, word]}"
                 problems.append(Problem(message, source.name, line, f"countries[{index}].{key}"))

@@ -163,13 +163,13 @@ class SharedPace(Pace):
     def turn(self, abandoned: threading.Event) -> Iterator[None]:
         """Wait for one of the `_AT_ONCE` places of all processes first."""
         with ExitStack() as held:
-            while not self._place(held):
+            while not self._placed(held):
                 if abandoned.wait(_POLL):
                     raise CancelledError
             with super().turn(abandoned):
                 yield
 
-    def _place(self, held: ExitStack) -> bool:
+    def _placed(self, held: ExitStack) -> bool:
         """Lock a free place until the end of the turn; tell whether there was one."""
         for number in range(_AT_ONCE):
             if (file := self._open(f"place-{number}")) is None:

@@ -66,11 +66,11 @@ class _Named:
     @property
     def line(self) -> int:
         """The line it stands in."""
-        return self.source.place(self.path).line
+        return self.source.position(self.path).line
 
     def finding(self, severity: _Severity, kind: str, message: str) -> Finding:
         """Say something about it."""
-        position = self.source.place(self.path)
+        position = self.source.position(self.path)
         return Finding(severity, kind, Problem(message, position.where, position.line, dotted(self.path)), self.qid)
 
 
@@ -231,8 +231,8 @@ def _check_overlaps(graph: Graph, roots: Sequence[_Named], cut: set[int]) -> Ite
             yield lower.finding("warning", "cycle", f"{lower.qid} is below and above these roots: {', '.join(same)}")
     if overlaps:
         more = len(overlaps) - _MOST_OVERLAPS
-        said = "; ".join(message for _, message in overlaps[:_MOST_OVERLAPS])
-        yield overlaps[0][0].finding("warning", "overlap", said + (f"; and {more} more roots" if more > 0 else ""))
+        text = "; ".join(message for _, message in overlaps[:_MOST_OVERLAPS])
+        yield overlaps[0][0].finding("warning", "overlap", text + (f"; and {more} more roots" if more > 0 else ""))
 
 
 # Drafts of YAML for a person to finish: a country, or a concept.

@@ -108,9 +108,9 @@ def front(function: Callable[..., Any], home: str) -> Callable[..., Any]:
 def _asked(bound: Signature) -> list[str]:
     """Write the arguments of a call, those that may be left out with dots."""
     every = bound.parameters.values()
-    said = [each.name if each.default is Parameter.empty else f"{each.name}=..." for each in every]
-    named = [place for place, each in enumerate(every) if each.kind is Parameter.KEYWORD_ONLY]
-    return [*said[: named[0]], "*", *said[named[0] :]] if named else said
+    params = [each.name if each.default is Parameter.empty else f"{each.name}=..." for each in every]
+    named = [index for index, each in enumerate(every) if each.kind is Parameter.KEYWORD_ONLY]
+    return [*params[: named[0]], "*", *params[named[0] :]] if named else params
 
 
 def _check_generator(value: object, default: object) -> None:

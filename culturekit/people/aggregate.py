@@ -46,7 +46,7 @@ class Cell:
 
     text: str
     mark: str
-    behind: str
+    detail: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +82,10 @@ def grids(ratings: pl.DataFrame, choices: pl.DataFrame) -> list[Grid]:
 def by_people(part: pl.DataFrame) -> list[tuple[pl.DataFrame, str]]:
     """Part a table so that each of its cells is of one pool: people at home, and then each pool apart."""
     home = pl.col("country").eq_missing(pl.col("pool"))
-    own, others = part.filter(home), part.filter(~home)
+    at_home, others = part.filter(home), part.filter(~home)
     pools = others.sort("pool").partition_by("pool", maintain_order=True)
     return [
-        *([(own, ", by people of each country")] if own.height else []),
+        *([(at_home, ", by people of each country")] if at_home.height else []),
         *((one, f", by people of the pool {one['pool'][0]}") for one in pools),
     ]
 
@@ -107,15 +107,15 @@ def grid(part: pl.DataFrame, title: str, cell: Callable[[dict[str, Any]], Cell])
 def mean_cell(row: dict[str, Any]) -> Cell:
     """Write a mean and its deviation."""
     spread = "" if row["sd"] is None else f" ± {row['sd']:.1f}"
-    return Cell(f"{row['mean']:.1f}{spread}", str(row["mark"] or "").replace(" ", "-"), behind(row))
+    return Cell(f"{row['mean']:.1f}{spread}", str(row["mark"] or "").replace(" ", "-"), counts_text(row))
 
 
 def share_cell(row: dict[str, Any]) -> Cell:
     """Write a share."""
-    return Cell(f"{row['rate']:.0%}".replace("%", "\N{NO-BREAK SPACE}%"), "", behind(row))
+    return Cell(f"{row['rate']:.0%}".replace("%", "\N{NO-BREAK SPACE}%"), "", counts_text(row))
 
 
-def behind(row: dict[str, Any]) -> str:
+def counts_text(row: dict[str, Any]) -> str:
     """Say how much stands behind a cell."""
     return f"{row['items']} items, {row['answers']} answers"
 
@@ -148,12 +148,12 @@ def set_aside(
         answers, pl.concat([pl.DataFrame(schema=ANNOTATION_CHECKS.schema), *checks]),
         pl.concat([pl.DataFrame(schema=QUARANTINE.schema), *quarantine]), keep=keep,
     )  # fmt: skip
-    told: dict[str, object] = {"people": said} if (said := who_counted(raters)) else {}
+    notes_of_raters: dict[str, object] = {"people": sentence} if (sentence := who_counted(raters)) else {}
     if not quarantine and not checks:
-        return SetAside(notes=told, raters=raters)
+        return SetAside(notes=notes_of_raters, raters=raters)
     asked = {kind: counted(checks, kind) for kind in ("check", "repeat")}
     simulated = bool(answers.height) and bool(answers["annotator"].str.starts_with("simulated-").all())
-    notes: dict[str, object] = {"checks": asked["check"], "repeats": asked["repeat"], **told}
+    notes: dict[str, object] = {"checks": asked["check"], "repeats": asked["repeat"], **notes_of_raters}
     if simulated:
         notes["caveat"] = "The ratings are by simulated people, who know what the simulated models drew."
     return SetAside(reasons, notes, raters)
@@ -170,7 +170,7 @@ def counted(checks: Sequence[pl.DataFrame], kind: str) -> dict[str, int]:
 PAGE = "ratings.html"
 
 BELOW = (2, 3)  # a cell with a mean below one of these is marked with the first of them
-PLACE = ("concept", "country")
+CELL = ("concept", "country")
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,14 +217,14 @@ def aggregate_answers(
     few = kept.join(common, on=ASKED, how="anti").height
     whole = kept.join(common, on=ASKED, how="semi", maintain_order="left")
     how: dict[str, Any] = {name: getattr(options, name) for name in ("by", "confidence", "resamples", "seed")}
-    said = score_agreement(whole, options=AgreementOptions(**how))
+    agreement = score_agreement(whole, options=AgreementOptions(**how))
     correlated = None if values is None else score_meta(values, annotations=whole, options=MetaOptions(**how))
     drops |= {"of other pools": elsewhere, "answers about unknown items": strange, FEW: few}
-    drops |= {**said.left_out, **aside.quarantine}
+    drops |= {**agreement.left_out, **aside.quarantine}
     drops = {reason: count for reason, count in sorted(drops.items()) if count}
-    scores = said.scores if correlated is None else pl.concat([said.scores, correlated.scores])
+    scores = agreement.scores if correlated is None else pl.concat([agreement.scores, correlated.scores])
     tables = [(RATING_TABLE, ratings), (CHOICE_TABLE, choices), (ANNOTATIONS, kept), (SCORES, scores),
-              (VALUES, said.values), (RATERS, aside.raters)]  # fmt: skip
+              (VALUES, agreement.values), (RATERS, aside.raters)]  # fmt: skip
     for table, frame in tables:
         write_table(work.out, table, frame)
     schemes = ", ".join(sorted(annotations["scheme"].unique()))
@@ -335,15 +335,15 @@ def by_cell(answers: pl.DataFrame, table: Callable[[pl.DataFrame], pl.DataFrame]
     """Make the table of every concept and country, and of every country with all its concepts together."""
     if answers.is_empty():
         return pl.DataFrame()
-    own = answers.drop("group")
+    ungrouped = answers.drop("group")
     return pl.concat(
         [
-            table(cell.drop(*PLACE)).with_columns(
+            table(cell.drop(*CELL)).with_columns(
                 pl.lit(concept, pl.String).alias("concept"), pl.lit(country, pl.String).alias("country")
             )
-            for part, over_all in ((own, False), (own.with_columns(concept=pl.lit(None, pl.String)), True))
-            for cell in part.partition_by(PLACE, maintain_order=True)
-            for concept, country in [cell.select(PLACE).row(0)]
+            for part, over_all in ((ungrouped, False), (ungrouped.with_columns(concept=pl.lit(None, pl.String)), True))
+            for cell in part.partition_by(CELL, maintain_order=True)
+            for concept, country in [cell.select(CELL).row(0)]
             if over_all or concept is not None
         ]
     )

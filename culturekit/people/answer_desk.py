@@ -208,10 +208,10 @@ class AnswerDesk:
             if sheet is not None:
                 self.holders.setdefault(sheet, set()).add(person)
             tasks = () if sheet is None else self.sheets[sheet]
-            said = {
+            reply = {
                 task: self.journal.answers[person, task] for task in tasks if (person, task) in self.journal.answers
             }
-            answered = {task: entry["annotations"][0] for task, entry in said.items()}
+            answered = {task: entry["annotations"][0] for task, entry in reply.items()}
             failed = sheet is None and any(self.is_trial(one) and not self.passed(person, one) for one in self.sheets)
             about = {"together": self.progress, "size": self.size, "failed": FAILED if failed else ""}
             settled = [task for task in tasks if task in self.settled]
@@ -269,7 +269,7 @@ def open_desk(project: Path, journal: AnswerJournal) -> AnswerDesk:
     name, scheme, key = read_project(project)
     content = content_in((project / HAND_OUT / "form.html").read_text(encoding="utf-8"))
     tasks = [task["task"] for task in content["tasks"]]
-    sheets = {sheet["name"]: tuple(tasks[place] for place in sheet["tasks"]) for sheet in content["sheets"]}
+    sheets = {sheet["name"]: tuple(tasks[number] for number in sheet["tasks"]) for sheet in content["sheets"]}
     ordered = sorted(sheets, key=lambda sheet: int(sheet.rpartition("-")[2]))
     return AnswerDesk(
         page_of(scheme, content, served=True),
@@ -354,13 +354,13 @@ class FormHandler(BaseHTTPRequestHandler):
             self.refuse(HTTPStatus.BAD_REQUEST, "Nothing is taken here but answers.")
             return
         try:
-            said = works[name](orjson.loads(self.rfile.read(int(length))))
+            reply = works[name](orjson.loads(self.rfile.read(int(length))))
         except (CultureKitError, orjson.JSONDecodeError) as error:
             self.refuse(HTTPStatus.BAD_REQUEST, str(error))
         except OSError as error:
             self.refuse(HTTPStatus.INSUFFICIENT_STORAGE, f"The answer is not saved: {system_error(error) or error}")
         else:
-            self.give(HTTPStatus.OK, orjson.dumps(said), "application/json")
+            self.give(HTTPStatus.OK, orjson.dumps(reply), "application/json")
             if name == "answer":
                 self.server.saved()
 

@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 # Answers on disk as they are given: a line each, in the form of an export of one task; the last of a kind stands.
 
 SUFFIX = ".jsonl"
-Said = tuple[str, str]  # who answered which task
+AnswerKey = tuple[str, str]  # who answered which task
 
 
 def journal_in(project: Path) -> Path:
@@ -52,19 +52,19 @@ def served_answers(project: Path) -> list[Path]:
     return [journal] if journal.is_file() and journal.stat().st_size else []
 
 
-def said_in(entry: Any) -> Said:  # noqa: ANN401 - whatever JSON holds
+def answer_key(entry: Any) -> AnswerKey:  # noqa: ANN401 - whatever JSON holds
     """Say who answered which task in an entry."""
     return str(entry["annotations"][0]["completed_by"]["email"]), str(entry["data"]["task"])
 
 
-def answers_in(path: Path) -> dict[Said, dict[str, Any]]:
+def answers_in(path: Path) -> dict[AnswerKey, dict[str, Any]]:
     """Read the last answer of everybody to each task; a line that a kill cut was never said to be saved."""
     found = {}
     lines = path.read_bytes().split(b"\n")
     for number, line in enumerate(lines, start=1):
         try:
             entry = orjson.loads(line)
-            found[said_in(entry)] = entry
+            found[answer_key(entry)] = entry
         except (orjson.JSONDecodeError, LookupError, TypeError) as error:
             if number == len(lines):
                 break
@@ -81,7 +81,7 @@ class AnswerJournal:
     def __init__(self, path: Path) -> None:
         """Name the file; nothing is touched yet."""
         self.path = path
-        self.answers: dict[Said, dict[str, Any]] = {}
+        self.answers: dict[AnswerKey, dict[str, Any]] = {}
         self.file = -1
         self.left: tuple[int, ...] = ()
 
@@ -103,7 +103,7 @@ class AnswerJournal:
             if self._state() != self.left:
                 self._take_up_again()
             self._write(entry)
-        self.answers[said_in(entry)] = entry
+        self.answers[answer_key(entry)] = entry
 
     def _open(self) -> None:
         self.path.parent.mkdir(exist_ok=True)
@@ -113,7 +113,7 @@ class AnswerJournal:
         content = self.path.read_bytes()
         last = content[content.rfind(b"\n") + 1 :]
         try:
-            said_in(orjson.loads(last))
+            answer_key(orjson.loads(last))
         except (orjson.JSONDecodeError, LookupError, TypeError):
             os.ftruncate(self.file, len(content) - len(last))
         else:
@@ -140,8 +140,8 @@ class AnswerJournal:
             raise
         os.close(before)
         logger.warning("%s was replaced, removed or cut by another program; its answers are written again", self.path)
-        for said, entry in known.items():
-            if self.answers.get(said) != entry:
+        for answer, entry in known.items():
+            if self.answers.get(answer) != entry:
                 self._write(entry)
         self.answers |= known
 

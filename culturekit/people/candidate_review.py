@@ -89,7 +89,7 @@ def review_export_stage(
             items = group_items(units, None if graph is None else GraphTables(graph))
         else:
             scheme, more = review_scheme(), {}
-            rows = [rows[place] for place in units["at"]] if ranked else rows
+            rows = [rows[number] for number in units["at"]] if ranked else rows
             write_atomically(work.out / CANDIDATE_SHEET, candidate_sheet(rows))
             items = candidate_items(rows, scheme)
         done = export_project(work, items, {}, scheme, {}, options, Counter(), seed=0)

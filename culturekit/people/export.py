@@ -121,7 +121,7 @@ def content_of_form(project: Project, parts: Sequence[Part], completion: str) ->
         starts[part.name] = len(tasks)
         tasks += [with_lists(task.data, lists) for task in part.tasks]
     sheets = [
-        {"name": sheet_name(part, slot), "tasks": [starts[part.name] + place for place in order], "about": about(part)}
+        {"name": sheet_name(part, slot), "tasks": [starts[part.name] + index for index in order], "about": about(part)}
         for part in parts
         for slot, order in enumerate(part.orders)
     ]
@@ -262,7 +262,7 @@ def plan_project(
             found=str(len(gold)),
         )  # fmt: skip
     order = drawn(len(gold), "trial", seed=seed) if options.trial else range(len(gold))
-    trial, gold = [gold[place] for place in order[: options.trial]], [gold[place] for place in order[options.trial :]]
+    trial, gold = [gold[index] for index in order[: options.trial]], [gold[index] for index in order[options.trial :]]
     plan = [options.quotas.inside, options.quotas.outside, list(options.quotas.regions), options.per_sheet]
     shown = [item.item_id for item in items]
     plan += ["everywhere"] if options.quotas.everywhere else []
@@ -335,10 +335,10 @@ def copy_pictures(work: Work, folder: Path, parts: Sequence[Part], images: Mappi
     for old in folder.iterdir():
         old.unlink()
     wanted = {
-        task.item.pictures[place]: folder / file
+        task.item.pictures[source]: folder / file
         for part in parts
         for task in part.tasks
-        for place, file in zip(task.places, task.files, strict=True)
+        for source, file in zip(task.places, task.files, strict=True)
     }
     pictures = [replace(images[image], to=to) for image, to in sorted(wanted.items())]
     work.progress.begin(len(pictures), "pictures")
@@ -389,7 +389,7 @@ def rows_of(project: Project, part: Part) -> Iterator[dict[str, Any]]:
             "annotator_region": part.share.region,
             "in_region": part.share.inside,
             "slots": part.share.slots,
-            "pictures": [task.item.pictures[place] for place in task.places],
+            "pictures": [task.item.pictures[picture] for picture in task.places],
             "places": list(task.places),
             "files": list(task.files),
             "options": orjson.dumps(meanings, option=orjson.OPT_SORT_KEYS).decode(),

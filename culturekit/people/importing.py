@@ -135,13 +135,13 @@ def shortlist(
 ) -> list[Offer]:
     """Choose and order the artifacts that one item is offered."""
     concept = item.about.get("concept")
-    places = known.get(concept or "", ()) if concept else [place for one in known.values() for place in one]
+    places = known.get(concept or "", ()) if concept else [index for one in known.values() for index in one]
     if not places:
         raise UsageError(
             "the cultural space has no artifact of an item's concept", where=f"item {item.item_id!r}",
             found=concept or "no concept", expected=", ".join(sorted(known)),
         )  # fmt: skip
-    ids = list(dict.fromkeys(place[0] for place in places))
+    ids = list(dict.fromkeys(index[0] for index in places))
     if len(ids) > length and not near:
         raise UsageError(
             f"{len(ids):,} artifacts are too many to list for {concept or 'an image of no concept'}",
@@ -153,12 +153,12 @@ def shortlist(
     others = [artifact for artifact in ids if artifact not in set(likely)]
     rng.shuffle(others)
     chosen = set(likely) | set(others[: max(length - len(likely), 0)])
-    listed = [place for place in places if place[0] in chosen]
+    listed = [index for index in places if index[0] in chosen]
     rng.shuffle(listed)
     nearest = likely[0] if likely and item.known is None and len(chosen) > 1 else None
     first = bool(own_generator(seed, "first", item.item_id).integers(2))
     if nearest is not None and (listed[0][0] == nearest) != first:
-        other = next(number for number, place in enumerate(listed) if (place[0] == nearest) == first)
+        other = next(number for number, index in enumerate(listed) if (index[0] == nearest) == first)
         listed[0], listed[other] = listed[other], listed[0]
     of_nearest = {"mapped": FIRST if first else LATER}
     return [
@@ -231,13 +231,13 @@ def audits_of(taken: Sequence[tuple[Answered, KeyRow]], scheme: Scheme, pool: st
 
 def audit_row(answered: Answered, row: KeyRow, scheme: Scheme, pool: str | None) -> dict[str, Any]:
     """Write one annotation as a row: the artifact, country or continent chosen or typed, or none."""
-    said: dict[str, str] = {}
+    labels: dict[str, str] = {}
     for known in meanings_of(answered, row, scheme).values():
-        said |= known
+        labels |= known
     shows = answered.answers.get("shows", ("",))[0]
     if shows == "not_in_list":
-        said |= typed_place(answered.answers.get("place", ("",))[0], row)
-    nowhere = not said or (shows == "not_in_list" and "country" not in said)
+        labels |= typed_place(answered.answers.get("place", ("",))[0], row)
+    nowhere = not labels or (shows == "not_in_list" and "country" not in labels)
     gold = row["kind"] == "gold"
     known = orjson.loads(row["expected"]) if gold else {}
     apart = "cannot_tell" in scheme.criterion("shows").fixed_values
@@ -247,28 +247,28 @@ def audit_row(answered: Answered, row: KeyRow, scheme: Scheme, pool: str | None)
         "image_id": row["item_id"],
         "pool": pool or row["annotator_region"],
         "annotator": answered.annotator,
-        "artifact_id": said.get("artifact_id"),
-        "country": said.get("country"),
-        "continent": said.get("continent"),
+        "artifact_id": labels.get("artifact_id"),
+        "country": labels.get("country"),
+        "continent": labels.get("continent"),
         "none_of_these": nowhere,
         "none_means": MEANS.get(shows) if nowhere and apart else None,
         "gold": gold,
         "offered_first": FIRST in mapped_to if mapped_to else None,
-        "as_mapped": "mapped" in said if mapped_to else None,
+        "as_mapped": "mapped" in labels if mapped_to else None,
         **{f"known_{name}": known.get(name) for name in ("artifact_id", "country", "continent")},
     }
 
 
 def typed_place(text: str, row: KeyRow) -> Mapping[str, str]:
     """Tell the country that was typed, by its code where it has one, and its continent where that is known."""
-    place = country_code(text) or folded(text)
-    if not place:
+    name = country_code(text) or folded(text)
+    if not name:
         return {}
-    listed = orjson.loads(row["options"]).get("countries", {}).get(place)
+    listed = orjson.loads(row["options"]).get("countries", {}).get(name)
     if listed is not None:
-        return {"country": place, "continent": str(listed["continent"])}
-    known = countries().get(place)
-    return {"country": place} if known is None else {"country": place, "continent": known.continent}
+        return {"country": name, "continent": str(listed["continent"])}
+    known = countries().get(name)
+    return {"country": name} if known is None else {"country": name, "continent": known.continent}
 
 
 # How carefully somebody answered: attention checks, items asked twice, and time.
@@ -292,10 +292,10 @@ def check_rows(good: Taken, scheme: Scheme) -> list[dict[str, Any]]:
     for answered, row in good:
         if row["kind"] == "check":
             asked = orjson.loads(row["expected"])  # other questions are free
-            said = {criterion: " | ".join(answered.answers.get(criterion, ())) for criterion in asked}
+            given = {criterion: " | ".join(answered.answers.get(criterion, ())) for criterion in asked}
             rows += (
-                {**shared(answered, row, scheme, criterion), "choice": said[criterion] or None, "expected": value,
-                 "held": said[criterion] == value}
+                {**shared(answered, row, scheme, criterion), "choice": given[criterion] or None, "expected": value,
+                 "held": given[criterion] == value}
                 for criterion, value in asked.items()
             )  # fmt: skip
         elif row["kind"] == "repeat":
@@ -303,8 +303,8 @@ def check_rows(good: Taken, scheme: Scheme) -> list[dict[str, Any]]:
             rows += repeated(answered, row, before, scheme)
         elif row["kind"] in {TRIAL, "gold"}:
             rows += (
-                {**shared(answered, row, scheme, criterion), "choice": said or None, "expected": right, "held": holds}
-                for criterion, said, right, holds in held(answered, row, scheme)
+                {**shared(answered, row, scheme, criterion), "choice": given or None, "expected": right, "held": holds}
+                for criterion, given, right, holds in held(answered, row, scheme)
             )
     return rows
 
@@ -409,18 +409,18 @@ def imported_tables(
         (QUARANTINE, taken.quarantine_table),
     ]  # fmt: skip
     drops = Counter(taken.skipped)
-    flagged = Counter(flag for _, own in items for flag in own if flag in FLAGS) + Counter(
+    flagged = Counter(flag for _, raised in items for flag in raised if flag in FLAGS) + Counter(
         {COPIED: sum(pair[0].annotator in copies for pair, _ in items)}
     )
     notes: dict[str, object] = {"slots": slots(key, taken), "flagged": dict(sorted(flagged.items()))}
     if scheme.name == AUDIT:
         asked = [each for each in zip(taken.good, flags, strict=True) if each[0][1]["kind"] in {"item", "gold"}]
-        kept = [pair for pair, own in asked if not set(own) & set(FLAGS) and pair[0].annotator not in copies]
+        kept = [pair for pair, raised in asked if not set(raised) & set(FLAGS) and pair[0].annotator not in copies]
         drops["flagged, and not in the audits"] = len(asked) - len(kept)
-        said = audits_of(kept, scheme, pool)
+        audits = audits_of(kept, scheme, pool)
         drawing = orjson.loads((project / PROJECT_FILE).read_bytes()).get("drawing")
-        tables.append((AUDITS, said.with_columns(drawing=pl.lit(drawing)) if drawing else said))
-        notes["audits_without_country"] = said.filter(~pl.col("none_of_these"), pl.col("country").is_null()).height
+        tables.append((AUDITS, audits.with_columns(drawing=pl.lit(drawing)) if drawing else audits))
+        notes["audits_without_country"] = audits.filter(~pl.col("none_of_these"), pl.col("country").is_null()).height
     notes["answers"] = {one.name: list(one.fixed_values) for one in scheme.criteria if one.fixed_values}
     tables.append((RATERS, raters_of(answers, checked_rows, taken.quarantine_table)))
     if counted_on := who_counted(tables[-1][1]):
@@ -538,7 +538,7 @@ def decisions_of_exports(
     for group, *member in read_table(path, REVIEW_GROUPS).rows() if path.is_file() else ():
         groups.setdefault(group, []).append(tuple(member))
     for answered, row in taken.good:
-        place = (answered.record.file, answered.record.number)
+        source = (answered.record.file, answered.record.number)
         (word,) = answered.answers[QUESTION]
         decided: dict[str, DecisionWord] = {known_word: known_word for known_word in get_args(DecisionWord)}
         annotation = answered.record.value["annotations"][answered.number - 1]
@@ -546,15 +546,15 @@ def decisions_of_exports(
         day = (when[:10] if isinstance(when, str) else "") or on or ""
         comment = answered.comments.get(QUESTION)
         if word in decided and (problem := day_problem(day)):
-            problems.append(Problem(f"{problem}; name a day with --on", *place))
+            problems.append(Problem(f"{problem}; name a day with --on", *source))
             continue
         members = groups.get(row["item_id"])
         for concept, qid, country in members or [(*row["item_id"].split(" "), "")[:3]]:
             if (concept, qid) not in known:
-                problems.append(Problem(f"{qid!r} is no kept candidate of {concept!r}", *place))
+                problems.append(Problem(f"{qid!r} is no kept candidate of {concept!r}", *source))
             elif word in decided:
-                said = (concept, qid, answered.annotator, day, decided[word], comment, place[0])
-                decisions.append(CandidateDecision(*said, country=country, group=len(members or ())))
+                decision = (concept, qid, answered.annotator, day, decided[word], comment, source[0])
+                decisions.append(CandidateDecision(*decision, country=country, group=len(members or ())))
     if problems:
         raise ConfigError(problems)
     return decisions

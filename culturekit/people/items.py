@@ -59,18 +59,18 @@ def items_of_images(
             f"the scheme {scheme.name} shows {len(scheme.pictures)} pictures at once",
             expected="a table of items, one column per picture: --items",
         )
-    made = images.filter(status="ok").sort("image_id")
-    left_out[ABSENT] += images.height - made.height
+    finished = images.filter(status="ok").sort("image_id")
+    left_out[ABSENT] += images.height - finished.height
     known = {} if prompts is None else {row["prompt_id"]: row for row in prompts.iter_rows(named=True)}
-    return [item_of_image(row, known.get(row["prompt_id"], {}), scheme) for row in made.iter_rows(named=True)]
+    return [item_of_image(row, known.get(row["prompt_id"], {}), scheme) for row in finished.iter_rows(named=True)]
 
 
 def item_of_image(image: Mapping[str, Any], prompt: Mapping[str, Any], scheme: Scheme) -> Item:
     """Make the item of one image."""
-    place = {name: prompt.get(name) or image.get(name) for name in ("concept", "country", "group")}
+    scope = {name: prompt.get(name) or image.get(name) for name in ("concept", "country", "group")}
     text = prompt.get("text") or image.get("prompt_sent")
-    known = {"prompt": text, "meaning": prompt.get("meaning") or prompt.get("artifact_id") or text, **place}
-    about = {**place, "model": image["model"], "prompt_id": image["prompt_id"]}
+    known = {"prompt": text, "meaning": prompt.get("meaning") or prompt.get("artifact_id") or text, **scope}
+    about = {**scope, "model": image["model"], "prompt_id": image["prompt_id"]}
     return Item(
         image["image_id"], {scheme.pictures[0]: image["image_id"]}, texts_of(known, scheme, image["image_id"]),
         known.get(scheme.region) if scheme.region else None, about,
@@ -87,14 +87,14 @@ def items_of_rows(rows: pl.DataFrame, images: pl.DataFrame, scheme: Scheme, left
     if key is None:
         raise UsageError("the table of items has no ids", expected="a column item_id", found=", ".join(rows.columns))
     columns = {name: column_of(name, rows) for name in scheme.pictures}
-    made = {row["image_id"]: row for row in images.filter(status="ok").iter_rows(named=True)}
+    finished = {row["image_id"]: row for row in images.filter(status="ok").iter_rows(named=True)}
     items = []
     for row in unique_rows(rows, key):
         pictures = {name: str(row[column]) for name, column in columns.items()}
-        if any(image not in made for image in pictures.values()):
+        if any(image not in finished for image in pictures.values()):
             left_out[ABSENT] += 1
             continue
-        first = made[next(iter(pictures.values()))] if pictures else {}
+        first = finished[next(iter(pictures.values()))] if pictures else {}
         about = {name: text_or_none(row.get(name) or first.get(name)) for name in OF_IMAGE}
         text = row.get("prompt") or first.get("prompt_sent")
         known = {**about, "prompt": text, "meaning": text, **row}
@@ -178,16 +178,16 @@ def gold_items(pictures: pl.DataFrame, space: pl.DataFrame, scheme: Scheme, left
             f"the scheme {scheme.name} shows more than one picture", expected="a scheme without fields for gold items"
         )
     places = space.select("artifact_id", "concept", "country", "continent").unique().sort(pl.all()).to_dicts()
-    concepts = sorted({place["concept"] for place in places})
+    concepts = sorted({known_place["concept"] for known_place in places})
     found = []
     for row in pictures.filter(status="ok").sort("image_id").iter_rows(named=True):
-        place = place_of(row, places)
-        if place is None:
+        known_place = place_of(row, places)
+        if known_place is None:
             left_out[SEVERAL] += 1
             continue
         drawn = concepts[int(own_generator(0, "concept", row["image_id"]).integers(len(concepts)))]
-        about = {"model": row["model"], "concept": place.get("concept") or row.get("concept") or drawn}
-        known = {name: str(place[name]) for name in LABELS if name in place}
+        about = {"model": row["model"], "concept": known_place.get("concept") or row.get("concept") or drawn}
+        known = {name: str(known_place[name]) for name in LABELS if name in known_place}
         found.append(Item(row["image_id"], {scheme.pictures[0]: row["image_id"]}, {}, None, about, known))
     return found
 
@@ -198,30 +198,30 @@ def place_of(row: Mapping[str, Any], places: Sequence[Mapping[str, str]]) -> Map
     if row["truth_artifact_id"] is None:
         return {} if country is None else of_country(country, places)
     found = [
-        place
-        for place in places
-        if place["artifact_id"] == row["truth_artifact_id"] and (country is None or place["country"] == country)
+        known
+        for known in places
+        if known["artifact_id"] == row["truth_artifact_id"] and (country is None or known["country"] == country)
     ]
-    return found[0] if len({(place["country"], place["continent"]) for place in found}) == 1 else None
+    return found[0] if len({(known["country"], known["continent"]) for known in found}) == 1 else None
 
 
 def of_country(country: str, places: Sequence[Mapping[str, str]]) -> Mapping[str, str]:
     """Give a country, in the space or not, and where it lies."""
-    found = {place["continent"] for place in places if place["country"] == country}
+    found = {known["continent"] for known in places if known["country"] == country}
     lies_in = min(found, default=None) or (countries()[country].continent if country in countries() else None)
     return {"country": country} | ({} if lies_in is None else {"continent": lies_in})
 
 
 def lookalikes(item: Item, items: Sequence[Item], near: Mapping[str, Sequence[str]], seed: int) -> list[str]:
     """Let a gold item that was not mapped be mapped as another picture is, what it shows among that."""
-    own = [item.known["artifact_id"]] if item.known and "artifact_id" in item.known else []
+    excluded = [item.known["artifact_id"]] if item.known and "artifact_id" in item.known else []
     others = [one.item_id for one in items if one.about["concept"] == item.about["concept"]]
     lists = [near[one] for one in others if one in near]
-    alike = [one for one in lists if set(own) <= set(one)] or lists
+    alike = [one for one in lists if set(excluded) <= set(one)] or lists
     if not alike:
-        return own
+        return excluded
     chosen = alike[int(own_generator(seed, "lookalikes", item.item_id).integers(len(alike)))]
-    return list(dict.fromkeys([*own, *chosen]))
+    return list(dict.fromkeys([*excluded, *chosen]))
 
 
 # Gold pictures that a user lists: files beside the list, and the artifact or country that each is known to show.
@@ -232,7 +232,7 @@ SCHEMA = {
     for name in ("image_id", "path", "sha256", "status", "model", "truth_artifact_id", "truth_country")
 }  # fmt: skip
 
-Place = Mapping[str, str]
+KnownPlace = Mapping[str, str]
 
 
 def listed_files(path: Path) -> list[Path]:
@@ -298,12 +298,12 @@ def file_problem(name: str, folder: Path, found: Mapping[str, object]) -> str:
     return "" if (folder / plain_name(name)).is_file() else f"there is no file {name!r} beside the list"
 
 
-def shown(row: Row, places: Sequence[Place]) -> tuple[str | None, str | None] | str:
+def shown(row: Row, places: Sequence[KnownPlace]) -> tuple[str | None, str | None] | str:
     """Give the artifact and the country that a row names, or say what is wrong with it."""
-    artifact, said = (str(row.get(name) or "").strip() for name in COLUMNS)
-    country = country_code(said) if said else None
-    if said and country is None:
-        return f"unknown country {said!r}: expected its name or its code"
+    artifact, note = (str(row.get(name) or "").strip() for name in COLUMNS)
+    country = country_code(note) if note else None
+    if note and country is None:
+        return f"unknown country {note!r}: expected its name or its code"
     if not artifact:
         return None, country
     named = [one for one in places if artifact == one["artifact_id"] or folded(artifact) == folded(one["name"])]
@@ -312,5 +312,5 @@ def shown(row: Row, places: Sequence[Place]) -> tuple[str | None, str | None] | 
         return ids[0], country
     if ids:
         return f"{artifact!r} is several artifacts, or one of several countries: give the id, and the country"
-    where = f" of {said}" if named else ""
+    where = f" of {note}" if named else ""
     return f"the space has no artifact {artifact!r}{where}: leave the cell empty, and the country alone is asked"

@@ -50,11 +50,11 @@ def held(answered: Answered, row: KeyRow, scheme: Scheme) -> Iterator[tuple[str,
     for name, wanted in right.items():
         criterion, chosen = scheme.criterion(name), answered.answers.get(name, ())
         if of_pictures(criterion):
-            said = [row["places"][int(code) - 1] if code.isdigit() else code for code in chosen]
+            given = [row["places"][int(code) - 1] if code.isdigit() else code for code in chosen]
         else:
-            said = [meaning(criterion, code, row, offered) for code in chosen]
-        text = PARTED.join(sorted(said))
-        near = criterion.type == "scale" and bool(said) and (
+            given = [meaning(criterion, code, row, offered) for code in chosen]
+        text = PARTED.join(sorted(given))
+        near = criterion.type == "scale" and bool(given) and (
             abs(float(text) - float(wanted)) <= scheme.filters.repeat_distance
         )  # fmt: skip
         yield name, text, str(wanted), near or text == wanted
@@ -64,11 +64,11 @@ def _place_held(
     answered: Answered, row: KeyRow, scheme: Scheme, right: Mapping[str, str]
 ) -> tuple[str, str, str, bool]:
     """Hold what an audit says of a known picture against it: a part of the world that is right will do."""
-    said: dict[str, str] = {}
+    labels: dict[str, str] = {}
     for known in meanings_of(answered, row, scheme).values():
-        said |= {name: label for name, label in known.items() if name in ("artifact_id", "country", "continent")}
-    agrees = bool(said) == bool(right) and all(right.get(name, label) == label for name, label in said.items())
-    return scheme.criteria[0].name, PARTED.join(said.values()), PARTED.join(right.values()), agrees
+        labels |= {name: label for name, label in known.items() if name in ("artifact_id", "country", "continent")}
+    agrees = bool(labels) == bool(right) and all(right.get(name, label) == label for name, label in labels.items())
+    return scheme.criteria[0].name, PARTED.join(labels.values()), PARTED.join(right.values()), agrees
 
 
 def passes(good: Sequence[tuple[Answered, KeyRow]], tasks: int, scheme: Scheme) -> bool:

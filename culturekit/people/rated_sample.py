@@ -43,13 +43,13 @@ def rated_sample(
     Raises:
         UsageError: no image was made for a prompt that names a country.
     """
-    made = images.filter(pl.col("status") == "ok").sort("model", "prompt_id", "repeat", "slot", "image_id")
-    firsts = made.group_by("model", "prompt_id", maintain_order=True).head(each)
+    finished = images.filter(pl.col("status") == "ok").sort("model", "prompt_id", "repeat", "slot", "image_id")
+    firsts = finished.group_by("model", "prompt_id", maintain_order=True).head(each)
     placed = prompts.filter(pl.col("country").is_not_null()).join(firsts.select("prompt_id").unique(), on="prompt_id")
     if placed.is_empty():
         raise UsageError(
             "nobody can say whether these images show their country", expected="images of prompts that name a country",
-            found=f"{made.height:,} images of prompts that name none",
+            found=f"{finished.height:,} images of prompts that name none",
         )  # fmt: skip
     drawn = spread(placed.select("prompt_id", *STRATUM), rng).head(count)
     chances = (
@@ -63,7 +63,7 @@ def rated_sample(
     shown = firsts.select("image_id", "model", "prompt_id").join(about, on="prompt_id")
     if each > 1:
         share = pl.len().over("model", "prompt_id") / pl.col("all")
-        sizes = made.group_by("model", "prompt_id").agg(all=pl.len())
+        sizes = finished.group_by("model", "prompt_id").agg(all=pl.len())
         shown = shown.join(sizes, on=["model", "prompt_id"]).with_columns(chance=pl.col("chance") * share)
     return shown.select(list(AUDIT_SAMPLE.schema)).sort(AUDIT_SAMPLE.key)
 

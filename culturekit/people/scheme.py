@@ -298,8 +298,8 @@ def fixed_options(criterion: Criterion, scheme: Scheme) -> list[tuple[str, str]]
         return options
     # to choose one picture is to choose among those whose places are drawn
     every = criterion.type == "pictures" or not scheme.drawn
-    places = [place for place, name in enumerate(scheme.pictures, start=1) if every or name in scheme.drawn]
-    return [*((str(place), f"Picture {place}") for place in places), *options]
+    places = [index for index, name in enumerate(scheme.pictures, start=1) if every or name in scheme.drawn]
+    return [*((str(index), f"Picture {index}") for index in places), *options]
 
 
 def scale_label(criterion: Criterion, value: str) -> str:

@@ -104,9 +104,9 @@ def sample(
     They do not see what the judge said. The folder is a form: `annotate serve` it, or hand out what is in it.
     """
     found = _beside({"kept": kept, "removed": removed, "verdicts": verdicts})
-    rows, told = reviewable(kept, found["removed"]), found["verdicts"]
+    rows, verdict_table = reviewable(kept, found["removed"]), found["verdicts"]
     units = country_rows(rows.with_columns(root=pl.col("roots").list.first()), "root")
-    sure = pl.DataFrame(schema=VERDICTS.schema) if told is None else read_table(told, VERDICTS)
+    sure = pl.DataFrame(schema=VERDICTS.schema) if verdict_table is None else read_table(verdict_table, VERDICTS)
     units = units.join(sure.select(*UNIT, "confidence"), on=UNIT, how="left", maintain_order="left")
     counts = {"keep": keeps, "remove": removes, "review": undecided}
     drawn = draw_sample(units, counts, rng=np.random.default_rng(seed))
@@ -123,20 +123,22 @@ def sample(
     return Outcome({**done.counts, "space_sample": drawn.height, "units": units.height}, done.drops)
 
 
-def check_rows(told: pl.DataFrame, cells: pl.DataFrame, *, confidence: float = CONFIDENCE) -> Iterator[dict[str, Any]]:
+def check_rows(
+    ratings: pl.DataFrame, cells: pl.DataFrame, *, confidence: float = CONFIDENCE
+) -> Iterator[dict[str, Any]]:
     """Give the shares that err and the corrected counts: of all, by concept, by country and by both.
 
     Args:
-        told: SPACE_SAMPLE with `people`, the share who say that it belongs, null where nobody could tell.
+        ratings: SPACE_SAMPLE with `people`, the share who say that it belongs, null where nobody could tell.
         cells: SPACE_CELLS: what was drawn from.
         confidence: how often limits are to hold the truth.
     """
     anywhere: dict[str, tuple[float, float, float]] = {}
     for by in ([], ["concept"], ["country"], CELL):
-        for place in cells.select(by).unique().sort(by).to_dicts() if by else [{}]:
-            here, shares = told.filter(**place), dict[str, tuple[float, float, float]]()
-            sizes = dict(cells.filter(**place).group_by("verdict").agg(pl.col("units").sum()).sort("verdict").rows())
-            where = {**dict.fromkeys(CELL), **place}
+        for keys in cells.select(by).unique().sort(by).to_dicts() if by else [{}]:
+            here, shares = ratings.filter(**keys), dict[str, tuple[float, float, float]]()
+            sizes = dict(cells.filter(**keys).group_by("verdict").agg(pl.col("units").sum()).sort("verdict").rows())
+            where = {**dict.fromkeys(CELL), **keys}
             for verdict, units in sizes.items():
                 drawn = here.filter(verdict=verdict)
                 answered = drawn.drop_nulls("people")
@@ -209,21 +211,21 @@ def score(
     if not decided:
         raise UsageError("nobody could tell of anything that was drawn", where=str(project))
     rows = [(*key, value) for key, value in sorted(decided.items())]
-    said = pl.DataFrame(rows, schema=[*UNIT, "annotator", "value"], orient="row")
+    ratings = pl.DataFrame(rows, schema=[*UNIT, "annotator", "value"], orient="row")
     cells = read_table(project / f"{SPACE_CELLS.name}.parquet", SPACE_CELLS)
-    means = said.group_by(UNIT).agg(people=pl.col("value").mean())
-    told = sample.join(means, on=UNIT, how="left", maintain_order="left")
+    means = ratings.group_by(UNIT).agg(people=pl.col("value").mean())
+    answered = sample.join(means, on=UNIT, how="left", maintain_order="left")
     drawn_from = pl.lit(manifest_of(project).inputs["kept"].sha256)
-    table = pl.DataFrame(list(check_rows(told, cells, confidence=confidence)), schema=SPACE_CHECK.schema)
+    table = pl.DataFrame(list(check_rows(answered, cells, confidence=confidence)), schema=SPACE_CHECK.schema)
     table = table.with_columns(kept=drawn_from).sort(SPACE_CHECK.key)
     write_table(work.out, SPACE_CHECK, table)
-    seen = set(told.drop_nulls("people")["verdict"])
+    seen = set(answered.drop_nulls("people")["verdict"])
     findings = [f"nobody judged a {verdict}: how often it is wrong is not known"
                 for verdict in ERRORS if verdict in cells["verdict"] and verdict not in seen]  # fmt: skip
-    same, pairs = agreeing_pairs(said.select("annotator", "value", image_id=pl.concat_str(UNIT, separator=" ")))
-    agreement: dict[str, object] = {"people": said["annotator"].n_unique(), "pairs of answers": pairs}
+    same, pairs = agreeing_pairs(ratings.select("annotator", "value", image_id=pl.concat_str(UNIT, separator=" ")))
+    agreement: dict[str, object] = {"people": ratings["annotator"].n_unique(), "pairs of answers": pairs}
     if pairs:
-        alpha = krippendorff_alpha(said.pivot("annotator", index=UNIT, values="value").drop(UNIT).to_numpy().T)
+        alpha = krippendorff_alpha(ratings.pivot("annotator", index=UNIT, values="value").drop(UNIT).to_numpy().T)
         agreement["pairs that agree"] = round(same / pairs, 4)
         if not np.isnan(alpha):
             agreement["Krippendorff's alpha"] = round(alpha, 4)

@@ -35,7 +35,7 @@ def task_id(project: str, *what: object, seed: int) -> str:
 
 def drawn(count: int, *key: object, seed: int) -> list[int]:
     """Draw an order of so many things."""
-    return [int(place) for place in own_generator(seed, *key).permutation(count)]
+    return [int(index) for index in own_generator(seed, *key).permutation(count)]
 
 
 def content_of(data: object) -> str:
@@ -100,12 +100,12 @@ def shares(items: Sequence[Item], quotas: Quotas, *, seed: int, ranked: bool = F
         raise UsageError("nobody is to judge anything", expected="at least one annotator in or out of region")
     regions = sorted(set(quotas.regions) or {item.region for item in items if item.region is not None})
     wanted: dict[tuple[str, int, bool | None], list[Item]] = {}
-    for number, place in enumerate(drawn(len(items), "slots", seed=seed)):
-        item = items[place]
+    for number, index in enumerate(drawn(len(items), "slots", seed=seed)):
+        item = items[index]
         for region, slots, inside in slots_of(item, regions, quotas, number):
             wanted.setdefault((region, slots, inside), []).append(item)
     ordered = sorted(wanted, key=lambda key: (key[0], str(key[2]), key[1]))
-    rank = {item.item_id: place if ranked else 0 for place, item in enumerate(items)}
+    rank = {item.item_id: index if ranked else 0 for index, item in enumerate(items)}
     return [
         Share(*key, tuple(sorted(wanted[key], key=lambda one: (rank[one.item_id], one.item_id)))) for key in ordered
     ]
@@ -206,7 +206,7 @@ def make_parts(project: Project, share: Share) -> list[Part]:
     side = {True: "in", False: "out", None: "any"}[share.inside]
     parts = []
     for number, places in enumerate(sheets_of(project, share, order)):
-        items = [share.items[place] for place in places]
+        items = [share.items[index] for index in places]
         name = f"{share.region}-{side}-{share.slots}-{number + 1:02d}"
         parts.append(make_part(project, share, name, items, gold_of(project, key, number)))
     return parts
@@ -225,10 +225,10 @@ def sheets_of(project: Project, share: Share, order: Sequence[int]) -> list[Sequ
     if project.ranked:
         return [order[first : first + project.per_sheet] for first in range(0, len(order), project.per_sheet)]
     cells: dict[tuple[int, str], list[int]] = {}
-    for place in order:
-        item = share.items[place]
+    for index in order:
+        item = share.items[index]
         queue = f"{item.about.get('concept')} {item.region}" if project.queues else ""
-        cells.setdefault((item.look, queue), []).append(place)
+        cells.setdefault((item.look, queue), []).append(index)
     counts = {cell: -(-len(places) // project.per_sheet) for cell, places in cells.items()}
     return [cells[cell][number :: counts[cell]] for cell in sorted(cells) for number in range(counts[cell])]
 
@@ -237,7 +237,7 @@ def gold_of(project: Project, share: tuple[object, ...], number: int) -> list[It
     """Take the gold items of one part; the parts of a share go round all of them."""
     order = drawn(len(project.gold), "gold", *share, seed=project.seed)
     first = number * project.gold_per_sheet
-    return [project.gold[order[(first + place) % len(order)]] for place in range(project.gold_per_sheet)]
+    return [project.gold[order[(first + index) % len(order)]] for index in range(project.gold_per_sheet)]
 
 
 def make_part(project: Project, share: Share, name: str, items: Sequence[Item], gold: Sequence[Item]) -> Part:
@@ -245,7 +245,7 @@ def make_part(project: Project, share: Share, name: str, items: Sequence[Item], 
     seed, scheme = project.seed, project.scheme
     tasks = [make_task(project, name, "item", item, 0) for item in items]
     again = drawn(len(items), "again", name, seed=seed)[: min(project.repeats, len(items) // 3)]
-    tasks += [make_task(project, name, "repeat", items[place], 0, first=tasks[place]) for place in again]
+    tasks += [make_task(project, name, "repeat", items[nth], 0, first=tasks[nth]) for nth in again]
     if scheme.checks:
         beside = drawn(len(items), "beside", name, seed=seed)
         for number in range(project.checks):
@@ -263,7 +263,7 @@ def make_task(project: Project, part: str, kind: str, item: Item, number: int, *
     name = task_id(project.name, part, kind, item.item_id, number, seed=seed)
     places = places_of(scheme, part, item, seed) if first is None else first.places
     # neither its model nor its prompt shows in the name of a picture
-    images = [item.pictures[place] for place in places]
+    images = [item.pictures[index] for index in places]
     files = tuple(f"{digest(['picture', project.name, image, seed])[:20]}.png" for image in images)
     check = scheme.checks[number % len(scheme.checks)] if kind == "check" else None
     offers = project.offers.get(item.item_id, {})
@@ -271,7 +271,7 @@ def make_task(project: Project, part: str, kind: str, item: Item, number: int, *
         "task": name,
         "project": project.name,
         "note": "" if check is None else check.say,
-        **{f"picture_{place + 1}": file for place, file in enumerate(files)},
+        **{f"picture_{index + 1}": file for index, file in enumerate(files)},
         **item.texts,
         **{field: [listed(offer) for offer in options] for field, options in offers.items()},
     }
@@ -291,7 +291,7 @@ def listed(offer: Offer) -> dict[str, str]:
 def places_of(scheme: Scheme, part: str, item: Item, seed: int) -> tuple[str, ...]:
     """Draw which picture stands where, among those whose places are drawn."""
     order = drawn(len(scheme.drawn), "places", part, item.item_id, seed=seed)
-    others = iter([scheme.drawn[place] for place in order])
+    others = iter([scheme.drawn[index] for index in order])
     return tuple(next(others) if name in scheme.drawn else name for name in scheme.pictures)
 
 
@@ -300,7 +300,7 @@ def order_of(
 ) -> tuple[int, ...]:
     """Draw the order of one slot: an item that comes again stands in the first third, its repeat in the last."""
     rng = own_generator(seed, "order", part, slot)
-    others = [place for place in range(items) if place not in set(again)]
+    others = [index for index in range(items) if index not in set(again)]
     rng.shuffle(others)
     third = max(items // 3 - len(again), 0)
     start = [*again, *others[:third]]
@@ -331,11 +331,11 @@ def template(scheme: Scheme) -> str:
         add(panel, "Text", name=f"guideline_{number}", value=paragraph)
     add(view, "Text", name="note", value="$note")
     row = add(view, "View", style="display:flex;flex-wrap:wrap;gap:1em")
-    for place in range(1, len(scheme.pictures) + 1):
+    for index in range(1, len(scheme.pictures) + 1):
         side = add(row, "View")
         if len(scheme.pictures) > 1:
-            add(side, "Header", value=f"Picture {place}", size="5")
-        add(side, "Image", name=f"picture_{place}", value=f"$picture_{place}", zoom="true", maxWidth="512px")
+            add(side, "Header", value=f"Picture {index}", size="5")
+        add(side, "Image", name=f"picture_{index}", value=f"$picture_{index}", zoom="true", maxWidth="512px")
     if not scheme.pictures:
         add(view, "Text", name="subject", value="$subject")
     add_fields(view, "all", scheme.shows, scheme)
@@ -357,11 +357,11 @@ def drawable(text: str) -> str:
     )
 
 
-def add_fields(parent: ElementTree.Element, place: str, names: Sequence[str], scheme: Scheme) -> None:
+def add_fields(parent: ElementTree.Element, prefix: str, names: Sequence[str], scheme: Scheme) -> None:
     """Show fields of the item, each under its heading."""
     for name in names:
         add(parent, "Header", value=scheme.fields[name], size="5")
-        add(parent, "Text", name=f"{name}_for_{place}", value=f"${name}")
+        add(parent, "Text", name=f"{name}_for_{prefix}", value=f"${name}")
 
 
 def add_question(view: ElementTree.Element, criterion: Criterion, scheme: Scheme) -> None:
@@ -398,6 +398,6 @@ def add_question(view: ElementTree.Element, criterion: Criterion, scheme: Scheme
 
 def label_studio_tasks(parts: Sequence[Part], pictures_at: str) -> list[dict[str, object]]:
     """Write the tasks of some parts, each part in the order of its first slot."""
-    tasks = [part.tasks[place] for part in parts for place in part.orders[0]]
+    tasks = [part.tasks[number] for part in parts for number in part.orders[0]]
     pictures = [{f"picture_{n}": pictures_at + file for n, file in enumerate(task.files, start=1)} for task in tasks]
     return [{"data": {**task.data, **addresses}} for task, addresses in zip(tasks, pictures, strict=True)]

@@ -186,14 +186,14 @@ def known_of(run: RunFolders, wish: AuditWish, weights: Weights) -> tuple[pl.Dat
     folder, scored = run.folder(roles.SCORES), run.found(roles.SCORES)
     tables = [role for role in scored.inputs if role.startswith("audit")] if scored else []
     if wish.accuracy is None and tables:
-        own, _ = answers_of(Files({role: upstream(folder, role) for role in tables}))
+        answers, _ = answers_of(Files({role: upstream(folder, role) for role in tables}))
         try:
             for model in run.models:
                 for images in run.matches(model).filter(pl.col("rank") == 1).partition_by("concept"):
-                    audited_counts(images, own, weights=weights)
+                    audited_counts(images, answers, weights=weights)
         except UsageError as error:
             return None, *accuracy_of(run, None, f"; answers of this run tell nothing: {error.problem}")
-        return own, None, f"{FIRST}: that of this run"
+        return answers, None, f"{FIRST}: that of this run"
     return None, *accuracy_of(run, wish.accuracy)
 
 
@@ -230,8 +230,8 @@ def audit_plan_lines(
         f"images. Half, twice: with half and twice as many; blank: too few, or more than there are. Hours: of all "
         f"{wish.people} people, at {wish.per_hour:g} answers."
     )
-    told = source.startswith(FIRST) and ONE_RATER not in marks
-    people = "err as there" if told else "are taken to be right: only a first audit of several people tells more"
+    measured = source.startswith(FIRST) and ONE_RATER not in marks
+    people = "err as there" if measured else "are taken to be right: only a first audit of several people tells more"
     yield f"Simulated: {source}. People {people}."
     yield from (f"Marked: {mark}. {MARKS[mark]}" for mark in marks)
     for name, part in narrower.items():
@@ -290,11 +290,11 @@ def refusals(stages: Sequence[Stage], workdir: Path) -> list[tuple[UsageError, l
     A finished stage needs nothing any more; one that is next, and was asked for replies before, may have all of them.
     """
     missing: dict[str, tuple[UsageError, list[str]]] = {}
-    for place, stage in enumerate(stages):
+    for index, stage in enumerate(stages):
         try:
             stage.before()
         except UsageError as error:
-            if needs_it(stages[:place], stage, workdir):
+            if needs_it(stages[:index], stage, workdir):
                 missing.setdefault(str(error), (error, []))[1].append(stage.name)
     return list(missing.values())
 
@@ -343,7 +343,7 @@ SECONDS_PER_BYTE = 8.0e-8
 LOOKED_AT = {"index": "references"}
 """The role of the pictures that a kind of stage looks at, where that is not `images`."""
 
-LOOKING = ("encoder", "scorer")
+MODEL_OPTIONS = ("encoder", "scorer")
 """The options that say who looks at pictures: of the stage, or of the index that it looks them up in."""
 
 DECODING = {"generate", "index", "map", "quality"}  # Kinds of stages that decode every picture
@@ -415,11 +415,11 @@ def makes(prompts: Prompts = unknown) -> Slot:
         stage = plan.stage
         if "folder" in stage.trees:
             return timed(plan, len(list_folder(stage.inputs["folder"]).pictures), "pictures")
-        made, table = made_by(stage), stage.inputs["prompts"]
+        images, table = made_by(stage), stage.inputs["prompts"]
 
         def count() -> int | None:
-            asked = count_of_kinds(table, made.kinds) if table.is_file() else prompts(made.kinds)
-            return None if asked is None else asked * made.repeats * made.slots
+            asked = count_of_kinds(table, images.kinds) if table.is_file() else prompts(images.kinds)
+            return None if asked is None else asked * images.repeats * images.slots
 
         return timed(plan, count()) if stage.asking is None else asks(count=count, requests=count)(plan)
 
@@ -444,12 +444,14 @@ def seconds_of(plan: ToPlan, units: int | None) -> tuple[float | None, str]:
         return units * SECONDS_PER_PAIR[kind], MEASURED
     if kind == "generate" and "weights" in plan.stage.options:
         return scaled(units, known_pace(plan.out)), PILOT
-    looking = next((str(one.options[name]) for one in stages for name in LOOKING if name in one.options), EMBEDDED)
+    encoder = next(
+        (str(one.options[name]) for one in stages for name in MODEL_OPTIONS if name in one.options), EMBEDDED
+    )
     if (what := embedded_by(plan.stage)) in plan.paces:
         return units * plan.paces[what], PILOT
     if kind == "embed":
         return scaled(units, SECONDS_EMBEDDED.get((parse_spec(what[0]).name, what[1]))), MEASURED
-    if kind not in SECONDS_PER_UNIT or parse_spec(looking).name != EMBEDDED:
+    if kind not in SECONDS_PER_UNIT or parse_spec(encoder).name != EMBEDDED:
         return None, ""
     bytes_each = max(map(picture_bytes, stages)) if kind in DECODING else 0.0
     return scaled(units, SECONDS_PER_UNIT[kind] + SECONDS_PER_BYTE * bytes_each), MEASURED
@@ -502,7 +504,10 @@ def plan_recipe(
         settled = not undone or state != "to do"
         undone.add(folder)
         ahead = {
-            role: made[place] for role, path in stage.inputs.items() for place in (path, path.parent) if place in made
+            role: made[source]
+            for role, path in stage.inputs.items()
+            for source in (path, path.parent)
+            if source in made
         }
         one = (step.plan or asks())(ToPlan(stage, state, folder, settled, ahead, paces))
         planned.append(replace(one, lacks=lacks.get(stage.name, "")))
@@ -587,12 +592,14 @@ def pilot_models(
 ) -> list[str]:  # fmt: skip
     """Make two images of each model with weights, where the run will find them; name the stages that had any left."""
     every = [step.stage for step in wired(recipe, workdir).steps]
-    made = [stage for stage in every if stage.kind == "generate"]
-    stages = [stage for stage in made if "weights" in stage.options]
+    generating = [stage for stage in every if stage.kind == "generate"]
+    stages = [stage for stage in generating if "weights" in stage.options]
     if not stages and not any(map(embeds_with_weights, every)):
         raise UsageError(
             "a pilot times models that run on this machine, and the recipe has none",
-            found=", ".join(str(one.options["backend"]) for one in made if one.options["model"] in recipe.evaluated),
+            found=", ".join(
+                str(one.options["backend"]) for one in generating if one.options["model"] in recipe.evaluated
+            ),
         )
     tried = []
     for stage in stages:

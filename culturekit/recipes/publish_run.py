@@ -159,7 +159,7 @@ def _failures() -> tuple[type[Exception], ...]:
 
 def refused(error: Exception, to: str) -> Exception:
     """Say why the Hub took nothing, or no more."""
-    said = redact(str(error)).strip().splitlines()
+    lines = redact(str(error)).strip().splitlines()
     status = getattr(getattr(error, "response", None), "status_code", None)
     if status in {401, 403}:
         return UsageError(
@@ -167,7 +167,7 @@ def refused(error: Exception, to: str) -> Exception:
             expected=f"a token in {TOKEN} that may write datasets of this user or organisation",
         )  # fmt: skip
     return UpstreamUnavailable(
-        "the Hub did not take the dataset", where=to, found=said[0] if said else type(error).__name__,
+        "the Hub did not take the dataset", where=to, found=lines[0] if lines else type(error).__name__,
         hint="Run the same command again: what is there already is not sent again.",
     )  # fmt: skip
 

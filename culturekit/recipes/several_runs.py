@@ -101,11 +101,11 @@ def named(roots: Sequence[Path]) -> Iterator[Named]:
     seen: dict[str, int] = {}
     places: set[Path] = set()
     for root in roots:
-        place = root.resolve()
-        if place in places:
+        path = root.resolve()
+        if path in places:
             raise UsageError("the same run is named twice", where=str(root), hint="Name each run once.")
-        places.add(place)
-        name = place.name
+        places.add(path)
+        name = path.name
         seen[name] = seen.get(name, 0) + 1
         yield (name if seen[name] == 1 else f"{name}-{seen[name]}"), folders_of(root)
 
@@ -125,13 +125,13 @@ def write_site(work: Work, runs: Sequence[Named], dataset: str | None) -> Outcom
     pages = {(site.part.name, line.model): site.page_of(line.model) for site in sites for line in site.part.models}
     write_atomically(work.out / "index.html", render_several(data, pages).encode("utf-8"))
     write_style(work.out)
-    made = write_model_pages(work.out, sites) + write_artifact_pages(work.out, sites) + 1
+    count = write_model_pages(work.out, sites) + write_artifact_pages(work.out, sites) + 1
     wanted = []
     for site in sites:
         wanted += copies(site.run.root, site.thumbnails, work.out / site.folder)
     drops = Counter(write_copies(work, wanted))
     drops.update(write_results(work, sites, dataset))
-    counts = {**counted(data), "pages": made, "thumbnails": len(wanted)}
+    counts = {**counted(data), "pages": count, "thumbnails": len(wanted)}
     return Outcome(counts, +drops)
 
 
@@ -146,12 +146,12 @@ def write_scored_site(work: Work, runs: Sequence[Named]) -> Outcome:
         report = page_of_kind(record.recipe)
         part = ScoredRun(number, name, run, backends, report.page_of(run), report.truths)
         for model, backend in backends.items():
-            own = part.exported(model)
-            if own.is_empty():
+            subset = part.exported(model)
+            if subset.is_empty():
                 drops["models without a score"] += 1
                 continue
-            when = max(scored_when(run, folder) for folder in own["folder"].unique().to_list())
-            result, without = every_eval_ever(run, name, model, backend, own, when)
+            when = max(scored_when(run, folder) for folder in subset["folder"].unique().to_list())
+            result, without = every_eval_ever(run, name, model, backend, subset, when)
             drops.update(without)
             write_record(work.out / EEE, run, model, result, f"culturekit-{name}")
         parts.append(part)
@@ -175,15 +175,15 @@ def write_results(work: Work, sites: Sequence[SiteRun], dataset: str | None) -> 
     drops: Counter[str] = Counter()
     for site in sites:
         for line in site.part.models:
-            place = f"{site.number}-{plain(line.model)}"
-            own = exported(site.run, line.model)
+            folder_name = f"{site.number}-{plain(line.model)}"
+            part = exported(site.run, line.model)
             record, without = every_eval_ever(
-                site.run, site.part.name, line.model, line.backend, own, scored_when(site.run)
+                site.run, site.part.name, line.model, line.backend, part, scored_when(site.run)
             )
             drops.update(without)
             write_record(work.out / EEE, site.run, line.model, record, f"culturekit-{site.part.name}")
             if dataset is not None and (entries := hub_results(site.run, line, dataset)) is not None:
-                write_below(work.out / "hub" / place / ".eval_results" / "culturekit.yaml", entries)
+                write_below(work.out / "hub" / folder_name / ".eval_results" / "culturekit.yaml", entries)
     return drops
 
 
@@ -258,9 +258,9 @@ def differences(runs: Sequence[Named]) -> Iterator[pl.DataFrame]:
 
 def headline_values(run: RunFolders) -> pl.DataFrame:
     """Take the values behind the headline of each model: over all concepts, or of the only one."""
-    own = run.values().filter(
+    part = run.values().filter(
         pl.col("metric").is_in(COMPARED), pl.col("model").is_in(run.models), pl.col("country").is_null(),
         kernel=run.kernel, labels="mapped",
     )  # fmt: skip
-    together = own.filter(pl.col("concept").is_null())
-    return (together if together.height else own).drop("kernel", "labels")
+    together = part.filter(pl.col("concept").is_null())
+    return (together if together.height else part).drop("kernel", "labels")

@@ -379,9 +379,9 @@ def knowledge_of(
     """Gather what is at hand besides the file."""
     sources = [] if cspace is None else [known_from_space(cspace)]
     if graph is not None:
-        own = [load_concept(name) for name in roots]
-        shipped = [load_concept(name) for name in shipped_concepts() if name not in {each.concept for each in own}]
-        sources.append(known_from_graph(graph, sheet, [*own, *shipped]))
+        concepts = [load_concept(name) for name in roots]
+        shipped = [load_concept(name) for name in shipped_concepts() if name not in {each.concept for each in concepts}]
+        sources.append(known_from_graph(graph, sheet, [*concepts, *shipped]))
     count, exact = clip_tokens()
     return Knowledge(sources, count, exact, {} if index is None else near_pairs(index))
 

@@ -21,10 +21,10 @@ from culturekit.core.yaml_source import parse_yaml
 from culturekit.release.card_content import PLAIN_PATH, CardFinding, check_content, differences, is_plain
 from culturekit.release.card_facts import (
     DATA,
+    DESCRIPTIVE,
     FACTS,
     FILES,
     MANIFESTS,
-    OWN,
     SUMS,
     Facts,
     carried_manifests,
@@ -90,7 +90,7 @@ def generated(hand: Hand, facts: Facts) -> dict[str, bytes]:
 def _sums_of(folder: Path, facts: Facts) -> bytes:
     """Write the checksums of a folder in the form that `sha256sum --check` reads."""
     known = {file.path: file.sha256 for file in described_files(facts.tables, facts.others)}
-    paths = [path for path in plain_files(folder) if path not in OWN]
+    paths = [path for path in plain_files(folder) if path not in DESCRIPTIVE]
     lines = [f"{known.get(path) or digest_file(folder / path)}  {path}\n" for path in paths]
     return "".join(lines).encode("utf-8")
 
@@ -216,7 +216,7 @@ def _sums(folder: Path, hashes: Mapping[str, str]) -> Iterator[CardFinding]:
             yield CardFinding(path, "file-missing", f"a file with SHA-256 {wanted}", "no such file")
         elif hashes[path] != wanted:
             yield CardFinding(path, _changed(path), f"SHA-256 {wanted} ({SUMS})", hashes[path])
-    for path in hashes.keys() - named - OWN if lines else ():
+    for path in hashes.keys() - named - DESCRIPTIVE if lines else ():
         yield CardFinding(path, "file-extra", f"a file that {SUMS} names", "one that nothing describes")
 
 

@@ -299,7 +299,7 @@ SUMS = "SHA256SUMS"
 SPLITS = "splits"  # where a release has its own tables by concept; a card has the same rows below `data/`
 
 _DESCRIBED = {".parquet", ".jsonl", ".csv", ".json", ".tsv", ".txt", ".md", ".yaml", ".nt", ".ttl", ".jsonld"}
-OWN = {MANIFEST, RUN_RECORD, SUMS}  # files that say what a folder is, and are no part of what it holds
+DESCRIPTIVE = {MANIFEST, RUN_RECORD, SUMS}  # files that say what a folder is, and are no part of what it holds
 
 _TABLE_NAME = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_-]*$")
 _PLAIN_NAME = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9._ +-]*$")
@@ -332,7 +332,7 @@ def release_files(folder: Path) -> ReleaseFiles:
     tables, others, left_out = {}, [], []
     for relative in paths:
         path = Path(relative)
-        if relative in OWN or path.parts[0] == JOURNAL or path.match(f"{SPLITS}/*.parquet"):
+        if relative in DESCRIPTIVE or path.parts[0] == JOURNAL or path.match(f"{SPLITS}/*.parquet"):
             continue
         if path.suffix == ".parquet" and len(path.parts) == 1 and _TABLE_NAME.match(path.stem):
             tables[path.stem] = folder / path

@@ -34,7 +34,7 @@ class Seen:
 class Rank:
     """The place of a model by corrected diversity, and the places it may have, of so many."""
 
-    place: Figure
+    position: Figure
     models: int
 
 
@@ -119,13 +119,13 @@ def seen_by_people(run: RunFolders) -> dict[str, Seen]:
     """Read what people saw on images of each model, where there was an audit."""
     table = run.numbered(roles.AUDITED)
     found = {}
-    for own in () if table is None else table.partition_by("model", maintain_order=True):
-        about = overall_of(own).with_columns(level=pl.col("params").str.json_path_match("$.level"))
+    for part in () if table is None else table.partition_by("model", maintain_order=True):
+        about = overall_of(part).with_columns(level=pl.col("params").str.json_path_match("$.level"))
         nothing = score_figure(about.filter(metric="share_without_culture"))
         rates = about.filter(metric="mapping_accuracy").to_dicts()
         if nothing is not None:
             looked_at = int(parsed(about.filter(metric="share_without_culture")["params"][0])["audited"])
-            found[own["model"][0]] = Seen(looked_at, nothing, {row["level"]: figure_in(row) for row in rates})
+            found[part["model"][0]] = Seen(looked_at, nothing, {row["level"]: figure_in(row) for row in rates})
     return found
 
 
@@ -136,8 +136,8 @@ def ranks_of(run: RunFolders) -> dict[str, Rank]:
         return {}
     ranks = table.filter(of_metric="vs", of_kernel=run.kernel)
     found = {}
-    for own in ranks.partition_by("model"):
-        for row in overall_of(own).to_dicts():
+    for part in ranks.partition_by("model"):
+        for row in overall_of(part).to_dicts():
             found[row["model"]] = Rank(figure_in(row), row["models"])
     return found
 
@@ -257,11 +257,11 @@ def map_of(shares: CountryShares, model: str) -> str:
 
 def countries_on(shares: CountryShares, model: str) -> Iterator[str]:
     """Place every country; those that could be shown have a tint, and say their share."""
-    own = shares.leading(model)
+    leading = shares.leading(model)
     for code in country_paths():
         use = f'<use href="#land-{code or "other"}"'
-        if code in own:
-            said = f"{escape(shares.names[code])}: {own[code].value:.1%} of {shares.images.get(model, 0):,} images"
-            yield f'{use} class="{tint(own[code])}"><title>{said}</title></use>'
+        if code in leading:
+            label = f"{escape(shares.names[code])}: {leading[code].value:.1%} of {shares.images.get(model, 0):,} images"
+            yield f'{use} class="{tint(leading[code])}"><title>{label}</title></use>'
         else:
             yield f"{use}/>"

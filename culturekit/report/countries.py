@@ -97,7 +97,7 @@ def unbroken(points: Sequence[Point]) -> list[Point]:
 def outline(points: Sequence[Point]) -> str:
     """Draw a closed line."""
     placed = [f"{x:.0f} {y:.0f}" for x, y in map(projected, points)]
-    kept = [place for number, place in enumerate(placed) if number == 0 or place != placed[number - 1]]
+    kept = [point for number, point in enumerate(placed) if number == 0 or point != placed[number - 1]]
     return f"M{'L'.join(kept)}Z" if len(kept) > 2 else ""
 
 
@@ -160,8 +160,8 @@ class CountryShares:
 
     def most(self, model: str) -> str:
         """Name the country that most images of a model show."""
-        own = self.leading(model)
-        return self.names[max(own, key=lambda code: own[code].value)]
+        shares = self.leading(model)
+        return self.names[max(shares, key=lambda code: shares[code].value)]
 
 
 def shares_in(run: RunFolders, models: Sequence[str]) -> CountryShares | None:
@@ -173,7 +173,7 @@ def shares_in(run: RunFolders, models: Sequence[str]) -> CountryShares | None:
     known = run.space()["country"].unique().to_list()
     mapped = shown["label"].drop_nulls().unique().to_list()
     seen = audited_shares(run)
-    found = {code for own in seen.values() for code in own}
+    found = {code for shares in seen.values() for code in shares}
     names = country_names(run)
     codes = sorted({*known, *mapped, *found}, key=lambda code: names.get(code, code))
     cells = {(row["model"], row["label"]): share(row) for row in shown.to_dicts()}
@@ -273,9 +273,9 @@ def extremes_in(run: RunFolders, models: Sequence[str]) -> Extremes | None:
     about, names = {row["name"]: row for row in known.to_dicts()}, country_names(run)
 
     def line(name: str) -> ArtifactShares:
-        own = about.get(name, {"country": None, "popularity": None})
+        extreme = about.get(name, {"country": None, "popularity": None})
         return ArtifactShares(
-            name, names.get(own["country"], own["country"]), own["popularity"],
+            name, names.get(extreme["country"], extreme["country"]), extreme["popularity"],
             tuple(cells.get((model, name)) for model in models),
         )  # fmt: skip
 

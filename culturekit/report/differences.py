@@ -70,7 +70,7 @@ def lines_of(table: pl.DataFrame, *, kernel: str, labels: str = "mapped") -> Ite
         pl.col("of_metric").is_in(COMPARED), pl.col("of_kernel") == kernel, pl.col("of_labels") == labels
     )
     ordered = about.sort(
-        pl.col("of_metric").replace_strict({name: place for place, name in enumerate(COMPARED)}),
+        pl.col("of_metric").replace_strict({name: index for index, name in enumerate(COMPARED)}),
         -pl.col("value").abs(), "model",
     )  # fmt: skip
     for row in ordered.to_dicts():
@@ -114,7 +114,7 @@ def gaps_in(run: RunFolders) -> Rows | None:
         return None
     about = gap_table(run, found).filter(pl.col("score").is_in(list(GAPS_OF)))
     shown = over_all_concepts(about, "model", "score", "labels", "group")
-    places = {metric: place for place, metric in enumerate(GAPS_OF)}
+    places = {metric: index for index, metric in enumerate(GAPS_OF)}
     order = pl.col("score").replace_strict(places), "scheme", "group", "labels", "concept", "model", "row"
     rows = rows_of(shown.sort(*order, nulls_last=True).with_columns(pl.col("score").replace(GAPS_OF)), gap="")
     for row in rows:
@@ -226,9 +226,9 @@ def kernel_tables(scores: pl.DataFrame, models: Sequence[str], *, size: int) -> 
             about = scores.filter(pl.col("kernel") == kernel, pl.col("metric") == metric, pl.col("country").is_null())
             rows = []
             for model in models:
-                own = about.filter(pl.col("model") == model)
+                part = about.filter(pl.col("model") == model)
                 cells = tuple(
-                    tuple(figure(own, concept=concept, labels=each) for each in labels) for concept in concepts
+                    tuple(figure(part, concept=concept, labels=each) for each in labels) for concept in concepts
                 )
                 if any(score is not None for cell in cells for score in cell):
                     rows.append((model, cells))
@@ -260,10 +260,10 @@ def top_of(rows: Sequence[tuple[str, Cells]]) -> float:
 def limits_of(about: pl.DataFrame, concepts: Sequence[str | None]) -> Iterator[tuple[str, tuple[Figure | None, ...]]]:
     """Give floor and ceiling below the scores of a kernel, concept by concept."""
     for model, title in LIMITS.items():
-        own = about.filter(pl.col("model") == model)
-        if own.is_empty():
+        part = about.filter(pl.col("model") == model)
+        if part.is_empty():
             continue
-        yield title, tuple(figure(own, concept=concept) for concept in concepts)
+        yield title, tuple(figure(part, concept=concept) for concept in concepts)
 
 
 def breakdown_of(scores: pl.DataFrame, models: Sequence[str], *, kernel: str) -> Breakdown:
@@ -273,9 +273,9 @@ def breakdown_of(scores: pl.DataFrame, models: Sequence[str], *, kernel: str) ->
     metrics = ("quality", "vs", "qvs")
 
     def cell(model: str, concept: str | None, metric: str) -> Beside:
-        own = about.filter(pl.col("model") == model, pl.col("metric") == metric)
+        part = about.filter(pl.col("model") == model, pl.col("metric") == metric)
         of = {"concept": concept, "kernel": None if metric == "quality" else kernel}
-        mapped, corrected = (figure(own, labels=labels, **of) for labels in ("mapped", "corrected"))
+        mapped, corrected = (figure(part, labels=labels, **of) for labels in ("mapped", "corrected"))
         return (mapped, None) if corrected is None else (corrected, mapped)
 
     rows = (
@@ -303,10 +303,10 @@ def metric_tables(run: RunFolders) -> Iterator[MetricTable]:
     names = run.variants(roles.METRIC)
     known = all_metrics() if names else {}
     titles = {name: metric.title for name, metric in known.items()}  # one whose package is not here goes by its name
-    place = pl.concat_str("concept", "country", "group", separator=", ", ignore_nulls=True)
+    where = pl.concat_str("concept", "country", "group", separator=", ", ignore_nulls=True)
     for name in names:
         scores = run.needed(roles.METRIC, SCORES, variant=name).with_row_index("row")
-        lines = rows_of(scores.with_columns(title=pl.col("metric").replace(titles), place=place), figure="")
+        lines = rows_of(scores.with_columns(title=pl.col("metric").replace(titles), place=where), figure="")
         for row in lines:
             params = parsed(row.params).items()
             row.said = ", ".join(f"{key} {value}" for key, value in params if not isinstance(value, dict | list))

@@ -93,12 +93,12 @@ def judge_of(task: str, manifest: Manifest) -> Judge:
         return Judge(
             TITLES.get(kind, name), name, made_by, LICENCES.get(kind, "not known"), BIASES.get(kind, ""), caveat
         )
-    said = manifest.options.get("judge")
-    identity: Mapping[str, Any] = said if isinstance(said, Mapping) else {"provider": str(said).partition(":")[0]}
+    judge = manifest.options.get("judge")
+    identity: Mapping[str, Any] = judge if isinstance(judge, Mapping) else {"provider": str(judge).partition(":")[0]}
     provider = str(identity.get("provider", ""))
-    place = f" at {identity['base_url']}" if identity.get("base_url") else ""
+    host = f" at {identity['base_url']}" if identity.get("base_url") else ""
     wording = str(manifest.options.get("wording", ""))[:8]
-    made_by = f"{provider}{place}, wording {wording}"
+    made_by = f"{provider}{host}, wording {wording}"
     return Judge(task, str(notes.get("judge")), made_by, LICENCES.get(provider, "not known"), BIASES[task], caveat)
 
 
@@ -107,14 +107,14 @@ def faithfulness_differences(run: RunFolders, models: Sequence[str]) -> Rows:
     table = run.numbered(roles.FAITHFULNESS_COMPARISON)
     if table is None:
         return ()
-    said = with_params(
+    compared = with_params(
         table.filter(pl.col("concept").is_null(), pl.col("country").is_null()),
         "a", "b", "common", "left_out", judge="of.judge", scorer="of.scorer", score="metric", p="p_corrected",
     ).with_columns(
         pl.col("common", "left_out").cast(pl.Int64), pl.col("p").cast(pl.Float64),
         judge=pl.coalesce("judge", "scorer", pl.lit("")),
     )  # fmt: skip
-    rows = rows_of(said.filter(pl.col("a").is_in(models), pl.col("b").is_in(models)))
+    rows = rows_of(compared.filter(pl.col("a").is_in(models), pl.col("b").is_in(models)))
     for row in rows:
         row.title = title_of(row.score, row.judge)
         row.first, row.second, row.difference = larger_first(vars(row))
@@ -166,8 +166,8 @@ def lines_of(rows: Sequence[Mapping[str, Any]]) -> Iterator[SimpleNamespace]:
 def key_of(row: Mapping[str, Any]) -> tuple[object, ...]:
     """Name the score that a row is about, whoever says it."""
     about = row["about"]
-    own = {name: value for name, value in about.items() if name not in OF_PEOPLE}
-    return (row["metric"], row["model"], *(row[name] for name in PLACES), repr(sorted(own.items())))
+    part = {name: value for name, value in about.items() if name not in OF_PEOPLE}
+    return (row["metric"], row["model"], *(row[name] for name in PLACES), repr(sorted(part.items())))
 
 
 OF_PEOPLE = frozenset(("labels", "criterion", "pool", "pools_by", "people", "trust", "choice", "marked"))
@@ -258,12 +258,12 @@ def faithfulness_in(run: RunFolders, models: Sequence[str]) -> Faithfulness | No
 def unscored(counts: pl.DataFrame, metrics: set[str]) -> Iterator[str]:
     """Say of which judges no image got a score, and how their judgments ended."""
     for task in ("dsg", "vqascore"):
-        own = counts.filter(pl.col("concept").is_null(), pl.col("task") == task)
-        if task in metrics or own.is_empty():
+        part = counts.filter(pl.col("concept").is_null(), pl.col("task") == task)
+        if task in metrics or part.is_empty():
             continue
-        ended = own.group_by("outcome").agg(pl.col("judgments").sum()).sort("outcome").rows()
-        said = ", ".join(f"{number:,} {outcome}" for outcome, number in ended)
-        yield f"No image has a score by {title_of(task, '')}, as its judge gave too few answers: {said}."
+        ended = part.group_by("outcome").agg(pl.col("judgments").sum()).sort("outcome").rows()
+        counts_text = ", ".join(f"{number:,} {outcome}" for outcome, number in ended)
+        yield f"No image has a score by {title_of(task, '')}, as its judge gave too few answers: {counts_text}."
 
 
 def has_judges(run: RunFolders) -> bool:
@@ -277,13 +277,13 @@ def instruments_in(
     """Give every metric by every judge or scorer."""
     placed = rows.filter(pl.col("country").is_null(), pl.col("group").is_null())
     for metric, by in in_order(placed):
-        own = placed.filter(pl.col("metric") == metric, pl.col("by") == by)
-        concepts = own["concept"].drop_nulls().unique().sort()
+        part = placed.filter(pl.col("metric") == metric, pl.col("by") == by)
+        concepts = part["concept"].drop_nulls().unique().sort()
         yield Instrument(
-            metric=metric, judge=by, title=title_of(metric, by), target=own["target"][0], unit=own["unit"][0],
-            models=figures_of(own.filter(pl.col("concept").is_null()), models),
+            metric=metric, judge=by, title=title_of(metric, by), target=part["target"][0], unit=part["unit"][0],
+            models=figures_of(part.filter(pl.col("concept").is_null()), models),
             looked_at={model: looked_at(run, counts, metric, by, model) for model in models},
-            concepts={concept: figures_of(own.filter(concept=concept), models) for concept in concepts},
+            concepts={concept: figures_of(part.filter(concept=concept), models) for concept in concepts},
         )  # fmt: skip
 
 
@@ -306,8 +306,8 @@ def looked_at(run: RunFolders, counts: pl.DataFrame | None, metric: str, by: str
         return LookedAt(0 if manifest is None else manifest.counts["quality"], 0, 0, 0, dropped)
     ended: Counter[str] = Counter()
     if counts is not None:
-        own = counts.filter(pl.col("concept").is_null(), pl.col("model") == model, pl.col("judge") == by)
-        for outcome, number in own.filter(task=metric).select("outcome", "judgments").iter_rows():
+        part = counts.filter(pl.col("concept").is_null(), pl.col("model") == model, pl.col("judge") == by)
+        for outcome, number in part.filter(task=metric).select("outcome", "judgments").iter_rows():
             ended[OUTCOMES.get(outcome, "failed")] += number
     judged = run.found(roles.ANSWERS if metric == "dsg" else roles.VQASCORE, model)
     dropped = 0 if judged is None else sum(judged.drops.values())
@@ -332,17 +332,19 @@ def questions_failed(run: RunFolders, models: Sequence[str]) -> tuple[Rows, Rows
     table = run.read(roles.FAITHFULNESS, QUESTION_RATES)
     if table is None or table.is_empty():
         return (), (), 0
-    own = table.filter(pl.col("model").is_in(list(models)))
-    place = ("prompt_id", "question_id")
-    ordered = own.group_by(place).agg(mean=pl.col("rate").mean()).sort(
-        ["mean", *place], descending=[True, False, False], nulls_last=True
+    subset = table.filter(pl.col("model").is_in(list(models)))
+    keys = ("prompt_id", "question_id")
+    ordered = subset.group_by(keys).agg(mean=pl.col("rate").mean()).sort(
+        ["mean", *keys], descending=[True, False, False], nulls_last=True
     )  # fmt: skip
     known = ordered.filter(pl.col("mean").is_not_null())
     worst = known.head(QUESTIONS_SHOWN)
     best = known.tail(max(0, min(QUESTIONS_SHOWN, known.height - worst.height))).reverse()
     texts = run.prompts()
     lines = [
-        tuple(line_of(own.filter(prompt_id=prompt, question_id=question), texts) for prompt, question, _ in part.rows())
+        tuple(
+            line_of(subset.filter(prompt_id=prompt, question_id=question), texts) for prompt, question, _ in part.rows()
+        )
         for part in (worst, best)
     ]
     return lines[0], lines[1], ordered.height - known.height

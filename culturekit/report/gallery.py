@@ -114,6 +114,6 @@ def values_of(
     there = [read_table(path, VALUES) for path in paths if path.is_file()]
     values = pl.concat([pl.DataFrame(schema=VALUES.schema), *there])
     for name, value in where.items():
-        said = pl.col(name) if name in VALUES.schema else pl.col("params").str.json_path_match(f"$.{name}")
-        values = values.filter(said.eq_missing(pl.lit(value, pl.String)))
+        column = pl.col(name) if name in VALUES.schema else pl.col("params").str.json_path_match(f"$.{name}")
+        values = values.filter(column.eq_missing(pl.lit(value, pl.String)))
     return values

@@ -366,7 +366,7 @@ def about_order(models: Sequence[ModelLine], apart: Collection[tuple[str, str]])
         more = [f"Corrected, {counted(len(turned) - 2, 'more pairs')} surely stand the other way round than mapped."]
         return turned[:2] + more * (len(turned) > 2)
     places = [
-        {line.model: place for place, line in enumerate(sorted(corrected, key=by, reverse=True), start=1)}
+        {line.model: index for index, line in enumerate(sorted(corrected, key=by, reverse=True), start=1)}
         for by in (lambda line: line.mapped.value, lambda line: line.corrected.value if line.corrected else 0.0)
     ]
     before, after = places
@@ -507,7 +507,7 @@ def headline_lines(run: RunFolders) -> Iterator[str]:
 
 def rank_of(rank: Rank, models: int) -> str:
     """Write a rank, and among how many where those are not all models of the table."""
-    return ordinal_span(rank.place) + ("" if rank.models == models else f" of {rank.models}")
+    return ordinal_span(rank.position) + ("" if rank.models == models else f" of {rank.models}")
 
 
 Column = tuple[str, int, Callable[[ModelLine], str]]

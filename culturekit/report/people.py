@@ -55,11 +55,11 @@ def metric_rows(run: RunFolders) -> Rows:
 
 def correlation_chart(lines: Rows, *, rating: str, number: int) -> str:
     """Draw Spearman's correlation of each metric with what people said, a dot and an interval a pool."""
-    own = [line for line in lines if line.rating == rating]
-    pools = list(dict.fromkeys(line.pool for line in own))
-    found = {(line.metric, line.pool): line for line in own}
+    part = [line for line in lines if line.rating == rating]
+    pools = list(dict.fromkeys(line.pool for line in part))
+    found = {(line.metric, line.pool): line for line in part}
     rows = []
-    for metric in dict.fromkeys(line.metric for line in own):
+    for metric in dict.fromkeys(line.metric for line in part):
         known = (found.get((metric, pool)) for pool in pools)
         rows.append((metric, [None if line is None or line.spearman is None else (line.spearman, line.low, line.high)
                               for line in known]))  # fmt: skip
@@ -139,13 +139,13 @@ def people_in(run: RunFolders) -> People | None:
         return None
     manifest = run.manifest(roles.RATINGS)
     apart = divergence(scores)
-    said = pl.read_parquet(run.table(roles.RATINGS), columns=["item_id"])
+    rated = pl.read_parquet(run.table(roles.RATINGS), columns=["item_id"])
     table = run.table(roles.RATINGS, file=f"{RATERS.name}.parquet")
     raters = read_table(table, RATERS) if table.is_file() else pl.DataFrame(schema=RATERS.schema)
     return People(
         caveat=str(manifest.notes.get("caveat", "")), pools_by=str(manifest.options["by"]),
-        encoder=str(run.manifest(roles.INDEX).options.get("encoder", "")), answers=said.height,
-        items=said["item_id"].n_unique(),
+        encoder=str(run.manifest(roles.INDEX).options.get("encoder", "")), answers=rated.height,
+        items=rated["item_id"].n_unique(),
         grids=tuple(sorted(grids(ratings, choices), key=lambda grid: grid.who != HOME)), agreement=agreement(scores),
         divergence=apart[:PAIRS_SHOWN], pairs=len(apart), thinned=tuple(thinned(ratings, choices)),
         aside=dict(manifest.drops),
@@ -168,11 +168,11 @@ def grids(ratings: pl.DataFrame, choices: pl.DataFrame) -> Iterator[RatingGrid]:
 def by_people(part: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, str]]:
     """Part a table so that each of its cells is of one pool: people at home, and then each pool apart."""
     home = pl.col("country").eq_missing(pl.col("pool"))
-    own = part.filter(home)
-    if own.height:
-        yield own, HOME
+    subset = part.filter(home)
+    if subset.height:
+        yield subset, HOME
     for pool in part.filter(~home).sort("pool").partition_by("pool", maintain_order=True):
-        yield pool, f"the pool {pool['pool'][0]}" + (", of other countries" if own.height else "")
+        yield pool, f"the pool {pool['pool'][0]}" + (", of other countries" if subset.height else "")
 
 
 Cells: TypeAlias = Mapping[tuple[str | None, str, str | None], Cell]
@@ -201,11 +201,11 @@ def share_cells(part: pl.DataFrame) -> Cells:
         found.setdefault(place_of(row), []).append(row)
     none = {row["choice"]: 0.0 for row in ordered(part.unique("choice").to_dicts())}
     return {
-        place: SimpleNamespace(
+        scope: SimpleNamespace(
             mean=None, shares=none | {row["choice"]: row["rate"] for row in rows}, items=rows[0]["items"],
             answers=sum(row["answers"] for row in rows),
         )
-        for place, rows in found.items()
+        for scope, rows in found.items()
     }  # fmt: skip
 
 
@@ -248,7 +248,7 @@ def thinned(ratings: pl.DataFrame, choices: pl.DataFrame) -> Iterator[tuple[str,
     """Count answers of each model, all pools and countries together; the counts are not averaged."""
     over_all = pl.col("concept").is_null()
     for model in sorted({*ratings["model"], *choices["model"]}):
-        own = choices.filter(over_all, model=model).group_by("choice").agg(pl.col("answers").sum())
+        part = choices.filter(over_all, model=model).group_by("choice").agg(pl.col("answers").sum())
         scales = ratings.filter(over_all, model=model).group_by("criterion").agg(pl.col("answers").sum())
-        by_choice = {row["choice"]: row["answers"] for row in ordered(own.to_dicts())}
+        by_choice = {row["choice"]: row["answers"] for row in ordered(part.to_dicts())}
         yield model, by_choice, dict(scales.sort("criterion").iter_rows())

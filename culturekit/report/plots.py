@@ -60,8 +60,8 @@ def plot(
     else:
         height = below + sum(_LABEL + _STEP * _shown(points) for _, points in lines) + _FOOT + _TOP
         marks = [*_upright(scale, chart.axis, below, height), *_dots(scale, lines, below, links)]
-    said = f"{_text(title, 200)}; the table below has the numbers"
-    return drawing(name, said, (_WIDTH, round(height)), [*keys, *marks], kind=f"chart plot {chart.kind}")
+    description = f"{_text(title, 200)}; the table below has the numbers"
+    return drawing(name, description, (_WIDTH, round(height)), [*keys, *marks], kind=f"chart plot {chart.kind}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ def _dots(scale: _Scale, lines: Lines, top: float, links: Sequence[Sequence[str]
     y, end = top + _TOP, _WIDTH - _RIGHT
     values = [float(point[0]) for _, points in lines for point in points if point]
     counts = all(value.is_integer() for value in values) and max(values, default=0.0) > 1
-    for place, (head, points) in enumerate(lines):
+    for index, (head, points) in enumerate(lines):
         yield _name(head, _LEFT, y + 10, _WIDTH - _LEFT)
         y += _LABEL
         for series, point in enumerate(points):
@@ -191,7 +191,7 @@ def _dots(scale: _Scale, lines: Lines, top: float, links: Sequence[Sequence[str]
                 yield _mark(series, scale.at(value, _LEFT, end), y)
                 shown = minus(f"{value:.{0 if counts else 3}f}" if abs(value) < 10 else f"{value:.4g}")
                 text = _write(shown, _WIDTH - 2, y + 4, anchor="end")
-                to = links[place][series] if links else ""
+                to = links[index][series] if links else ""
                 yield f'<a href="{escape(to)}">{text}</a>' if to else text
                 y += _STEP
         if not any(point is not None and math.isfinite(point[0]) for point in points):
@@ -207,8 +207,8 @@ def _curves(scale: _Scale, chart: Chart, columns: Sequence[str], lines: Lines, t
     for tick in scale.ticks:
         y = scale.at(tick, bottom, above)
         yield from (_line("grid", left, y, end, y), _write(minus(f"{tick:.3g}"), left - 6, y + 4, anchor="end"))
-    for place, column in zip(places, columns, strict=True):
-        yield _write(_text(column, max(int((end - left) / len(columns) / 6), 3)), place, bottom + 17)
+    for across, column in zip(places, columns, strict=True):
+        yield _write(_text(column, max(int((end - left) / len(columns) / 6), 3)), across, bottom + 17)
     for series, (_, points) in enumerate(lines):
         there = [(x, point) for x, point in zip(places, points, strict=True) if point and math.isfinite(point[0])]
         yield from _curve(scale, series, there, above, bottom)
@@ -250,11 +250,11 @@ def _panels(scale: _Scale, chart: Chart, columns: Sequence[str], lines: Lines) -
     yield _write(_text(chart.axis, 60), (left + end) / 2, y + 10)
 
 
-def _bar(scale: _Scale, point: Point | None, place: tuple[float, float], top: float, bottom: float) -> Iterator[str]:
+def _bar(scale: _Scale, point: Point | None, span: tuple[float, float], top: float, bottom: float) -> Iterator[str]:
     """Draw one bar with its interval."""
     if point is None or not math.isfinite(point[0]):
         return
-    (value, low, high), (x, width) = point, place
+    (value, low, high), (x, width) = point, span
     height = bottom - scale.at(value, bottom, top)
     yield f'<rect class="k0" x="{x:.1f}" y="{bottom - height:.1f}" width="{width:.1f}" height="{height:.1f}"/>'
     if low is not None and high is not None:

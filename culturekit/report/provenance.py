@@ -68,23 +68,23 @@ def making_in(run: RunFolders, models: Sequence[str]) -> Making | None:
     """Read how the images of each model were made; None where all are simulated."""
     if set(models) <= set(run.truthful):
         return None
-    told, versions = [], []
+    making, versions = [], []
     for model in models:
         images = run.images(model)
         traits = traits_of(images)
-        told.append(facts(images, traits))
+        making.append(facts(images, traits))
         versions.append(tuple(traits.versions))
-    every = tuple(lines_of(told))
+    every = tuple(lines_of(making))
     lines = tuple(line for line in every if set(line.cells) != {NOT_KNOWN})
     unknown = tuple(line.what for line in every if line not in lines)
     backends = tuple(str(run.manifest(roles.IMAGES, model).options["backend"]) for model in models)
     return Making(tuple(models), backends, tuple(versions), lines, unknown)
 
 
-def lines_of(told: Sequence[Mapping[str, str]]) -> Iterator[MakingLine]:
+def lines_of(making: Sequence[Mapping[str, str]]) -> Iterator[MakingLine]:
     """Turn what is told of each model into lines; one that says nothing of any model is left away."""
     for key, what in ROWS:
-        cells = tuple(facts[key] for facts in told)
+        cells = tuple(facts[key] for facts in making)
         if any(cells):
             yield MakingLine(what, cells, key in MADE_ALIKE and len(set(cells)) > 1)
 
@@ -162,16 +162,16 @@ def line_of(
     run: RunFolders, model: str, images: pl.DataFrame, prompts: tuple[int, int], scores: pl.DataFrame
 ) -> MissingLine:
     """Count what is missing of one model; `prompts` are those that are scored, and all."""
-    made = images.filter(pl.col("status") == "ok")
+    ok = images.filter(pl.col("status") == "ok")
     lost = images.filter(pl.col("status") != "ok").group_by("status").len().sort("status")
     nearest = run.matches(model).filter(pl.col("rank") == 1)
     rated = run.read(roles.QUALITY, QUALITY, model)
-    said = run.read(roles.TAGS, JUDGMENTS, model)
+    tags = run.read(roles.TAGS, JUDGMENTS, model)
     return MissingLine(
-        model, images.height, dict(lost.iter_rows()), *prompts, made.join(nearest, on="image_id", how="anti").height,
-        nearest.filter("abstained").height, 0 if rated is None else made.join(rated, on="image_id", how="anti").height,
+        model, images.height, dict(lost.iter_rows()), *prompts, ok.join(nearest, on="image_id", how="anti").height,
+        nearest.filter("abstained").height, 0 if rated is None else ok.join(rated, on="image_id", how="anti").height,
         left_out_of_batches(scores.filter(pl.col("model") == model)),
-        None if said is None else said.filter(~pl.col("outcome").is_in(READ)).height,
+        None if tags is None else tags.filter(~pl.col("outcome").is_in(READ)).height,
     )  # fmt: skip
 
 
@@ -287,9 +287,9 @@ def people_counted(run: RunFolders) -> tuple[str, ...]:
 
     What was put together last knows which flags do no harm.
     """
-    said = [manifest_of(run.root / name) for name in run.stages]
-    last = [each for each in said if each.stage == "annotate-aggregate"] or [
-        each for each in said if each.stage == "annotate-import"
+    manifests = [manifest_of(run.root / name) for name in run.stages]
+    last = [each for each in manifests if each.stage == "annotate-aggregate"] or [
+        each for each in manifests if each.stage == "annotate-import"
     ]
     return tuple(dict.fromkeys(str(each.notes["people"]) for each in last if "people" in each.notes))
 
@@ -297,13 +297,13 @@ def people_counted(run: RunFolders) -> tuple[str, ...]:
 def every_caveat(run: RunFolders) -> tuple[str, ...]:
     """Collect what any stage of the run says must be known about it; what several say stands once."""
     noted = dict.fromkeys(str(manifest_of(run.root / name).notes.get("caveat") or "") for name in run.stages)
-    told: dict[str, None] = {}
+    found: dict[str, None] = {}
     for caveat in noted:
         left = caveat
         for other in sorted(filter(None, noted), key=len):
             left = left if other == caveat else left.replace(other, "").strip()
-        told[left] = None
-    return tuple(filter(None, told))
+        found[left] = None
+    return tuple(filter(None, found))
 
 
 def not_put_right(run: RunFolders, role: Role, variants: Mapping[str, str]) -> Iterator[str]:
@@ -318,12 +318,12 @@ def not_put_right(run: RunFolders, role: Role, variants: Mapping[str, str]) -> I
 
 def parts_of(caveat: str) -> Iterator[str]:
     """Divide a caveat where it begins to say what a mark of corrected scores means: each part is read by itself."""
-    left, said = caveat, []
+    left, parts = caveat, []
     for meaning in MARKS.values():
         if meaning in left:
             left = left.replace(meaning, "").strip()
-            said.append(meaning)
-    yield from (left, *said)
+            parts.append(meaning)
+    yield from (left, *parts)
 
 
 def caveats(run: RunFolders) -> tuple[str, ...]:

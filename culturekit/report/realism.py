@@ -70,15 +70,15 @@ def realism_in(run: RunFolders, models: Sequence[str]) -> RealismTables | None:
         return None
     whole = scores.filter(pl.col("concept").is_null())
     metrics = [metric for metric in SHOWN if metric in set(whole["metric"])]
-    told = parsed(whole.filter(pl.col("metric") == metrics[0])["params"][0])
-    encoder: dict[str, Any] = told["encoder"]
+    known = parsed(whole.filter(pl.col("metric") == metrics[0])["params"][0])
+    encoder: dict[str, Any] = known["encoder"]
     concepts = scores["concept"].drop_nulls().unique().sort().to_list()
     parts = [None, *(concepts if len(concepts) > 1 else [])]
     tables = tuple(table_of(scores, concept, metrics, models) for concept in parts)
     return RealismTables(
         extractor=words(encoder), licence=licence_of(encoder),
         columns=tuple(column_of(metric, encoder) for metric in metrics), tables=tables,
-        cautions=tuple(cautions(encoder, told, tables, run)), left_out=left_out(run, models),
+        cautions=tuple(cautions(encoder, known, tables, run)), left_out=left_out(run, models),
     )  # fmt: skip
 
 
@@ -102,11 +102,11 @@ def table_of(scores: pl.DataFrame, concept: str | None, metrics: Sequence[str], 
     about = scores.filter(pl.col("concept").eq_missing(pl.lit(concept, pl.String)))
     rows = []
     for model in models:
-        own = about.filter(pl.col("model") == model)
-        rows.append((model, tuple(cell_in(own.filter(pl.col("metric") == metric)) for metric in metrics)))
-    told = [parsed(text) for text in about.filter(pl.col("metric") == "frechet_distance")["params"]]
-    images = min((int(one["n_fake"]) for one in told), default=0)
-    return RealismTable(concept, images, min((int(one["n_real"]) for one in told), default=0), tuple(rows))
+        part = about.filter(pl.col("model") == model)
+        rows.append((model, tuple(cell_in(part.filter(pl.col("metric") == metric)) for metric in metrics)))
+    settings = [parsed(text) for text in about.filter(pl.col("metric") == "frechet_distance")["params"]]
+    images = min((int(one["n_fake"]) for one in settings), default=0)
+    return RealismTable(concept, images, min((int(one["n_real"]) for one in settings), default=0), tuple(rows))
 
 
 def cell_in(rows: pl.DataFrame) -> Cell | None:
@@ -116,11 +116,11 @@ def cell_in(rows: pl.DataFrame) -> Cell | None:
 
 def cell_of(row: Mapping[str, Any]) -> Cell:
     """Write one score with its interval, or why there is none."""
-    told = parsed(row["params"])
+    settings = parsed(row["params"])
     low, high = row["ci_low"], row["ci_high"]
     limits = "" if low is None or high is None else f"{significant(low)} to {significant(high)}"
-    why = str(told.get("no_value") or ("" if limits else told.get("no_interval", "no interval holds")))
-    return Cell(significant(row["value"]), limits, row["n"], row["row"], str(told.get("few_images") or why))
+    why = str(settings.get("no_value") or ("" if limits else settings.get("no_interval", "no interval holds")))
+    return Cell(significant(row["value"]), limits, row["n"], row["row"], str(settings.get("few_images") or why))
 
 
 def significant(value: float | None) -> str:
@@ -137,7 +137,7 @@ def significant(value: float | None) -> str:
 
 
 def cautions(
-    encoder: Mapping[str, Any], told: Mapping[str, Any], tables: Sequence[RealismTable], run: RunFolders
+    encoder: Mapping[str, Any], stated: Mapping[str, Any], tables: Sequence[RealismTable], run: RunFolders
 ) -> Iterator[str]:
     """Say what the numbers do not tell."""
     name = str(encoder.get("name"))
@@ -149,10 +149,10 @@ def cautions(
     caveat = run.manifest(roles.VECTORS, run.models[0]).notes.get("caveat")
     if caveat:
         yield str(caveat)
-    if "equal" in told:
+    if "equal" in stated:
         yield (
-            f"A Fréchet distance grows as images get fewer, so all models are scored on equally many: {told['equal']}, "
-            f"drawn by seed {told['equal_seed']}."
+            f"A Fréchet distance grows as images get fewer, so all models are scored on equally many: "
+            f"{stated['equal']}, drawn by seed {stated['equal_seed']}."
         )
     dim, images = int(encoder.get("dim", 0)), min(tables[0].images, tables[0].real)
     if images <= dim:
@@ -160,10 +160,10 @@ def cautions(
             f"With {images:,} images and vectors of {dim:,} numbers a large part of each Fréchet distance is bias: "
             "the order of the models may be read, the size may not."
         )
-    if told.get("references") == "balanced":
+    if stated.get("references") == "balanced":
         yield (
-            f"Real images: {told['per_concept']:,} of each concept, countries taking turns, drawn by seed "
-            f"{told['seed']}. What they lack counts as unreal."
+            f"Real images: {stated['per_concept']:,} of each concept, countries taking turns, drawn by seed "
+            f"{stated['seed']}. What they lack counts as unreal."
         )
     else:
         yield "Real images: all that were given, in whatever proportion. What they lack counts as unreal."
@@ -227,14 +227,14 @@ def variety_in(run: RunFolders, scores: pl.DataFrame, models: Sequence[str]) -> 
     if spread is None or spread.is_empty():
         return None
     overall = [over_all_concepts(spread.filter(pl.col("metric") == metric)).sort("model") for metric in TITLES]
-    looks = [looks_column(own) for own in overall if own.height]
+    looks = [looks_column(part) for part in overall if part.height]
     diversity = list(diversity_columns(scores, models, (run.kernel, "artifact")))
     drops = dict(run.manifest(roles.SPREAD).drops)
     for model in models:
         measured = run.found(roles.PAIRS, model)
         for reason, count in ({} if measured is None else measured.drops).items():
             drops[f"LPIPS: {reason}"] = drops.get(f"LPIPS: {reason}", 0) + count
-    licences = {str(parsed(own["params"][0]).get("measure", {}).get("licence", "")) for own in overall if own.height}
+    licences = {str(parsed(part["params"][0]).get("measure", {}).get("licence", "")) for part in overall if part.height}
     return Variety(
         models=tuple(models), columns=(*diversity, *looks),
         disagreements=tuple(disagreements(diversity[0], looks)) if diversity else (),
@@ -244,8 +244,8 @@ def variety_in(run: RunFolders, scores: pl.DataFrame, models: Sequence[str]) -> 
 
 def looks_column(rows: pl.DataFrame) -> VarietyColumn:
     """Read one measure of looks."""
-    metric, told = rows["metric"][0], parsed(rows["params"][0])
-    identity: Mapping[str, Any] = told.get("encoder") or told.get("measure") or {}
+    metric, settings = rows["metric"][0], parsed(rows["params"][0])
+    identity: Mapping[str, Any] = settings.get("encoder") or settings.get("measure") or {}
     values = dict(rows.select("model", "value").iter_rows())
     return VarietyColumn(
         TITLES[metric], MORE_VARIED[metric], words(identity), {row["model"]: cell_of(row) for row in rows.to_dicts()},
@@ -257,23 +257,23 @@ def diversity_columns(scores: pl.DataFrame, models: Sequence[str], kernels: Sequ
     """Read VS by some kernels, corrected where it was corrected."""
     for kernel in dict.fromkeys(kernels):
         for labels in ("corrected", "mapped"):
-            own = over_all_kernels(scores, kernel, labels)
-            found = {model: row for row in own.to_dicts() if (model := row["model"]) in models}
+            part = over_all_kernels(scores, kernel, labels)
+            found = {model: row for row in part.to_dicts() if (model := row["model"]) in models}
             if not found or set(found) != set(models):
                 continue
             values = {model: row["value"] for model, row in found.items()}
             cells = {model: cell_of(row) for model, row in found.items()}
-            title = f"VS/{parsed(own['params'][0]).get('size')}, {kernel}, {labels}"
+            title = f"VS/{parsed(part['params'][0]).get('size')}, {kernel}, {labels}"
             yield VarietyColumn(title, "more is more varied", f"{labels} labels", cells, ranks(values, descending=True))
             break
 
 
 def over_all_kernels(scores: pl.DataFrame, kernel: str, labels: str) -> pl.DataFrame:
     """Keep the VS of each model over all its concepts."""
-    own = scores.filter(
+    part = scores.filter(
         pl.col("metric") == "vs", pl.col("kernel") == kernel, pl.col("labels") == labels, pl.col("country").is_null()
     )
-    return over_all_concepts(own).sort("model")
+    return over_all_concepts(part).sort("model")
 
 
 def ranks(values: Mapping[str, float], *, descending: bool) -> dict[str, int]:
@@ -310,24 +310,24 @@ def within_in(run: RunFolders, models: Sequence[str]) -> WithinCountries | None:
     by_country = overall.drop_nulls("country")
     known = country_names(run)
     rows = []
-    for (code,), own in by_country.sort("country").group_by("country", maintain_order=True):
+    for (code,), part in by_country.sort("country").group_by("country", maintain_order=True):
         name = known.get(str(code), str(code))
-        cells = {row["model"]: (cell_of(row), figure_in(row)) for row in own.to_dicts()}
+        cells = {row["model"]: (cell_of(row), figure_in(row)) for row in part.to_dicts()}
         rows.append((name, cells))
     names = [model for model in models if model in set(means["model"])]
-    told = {row["model"]: parsed(row["params"]) for row in means.to_dicts()}
+    settings = {row["model"]: parsed(row["params"]) for row in means.to_dicts()}
     return WithinCountries(
         models=tuple(names), means={row["model"]: cell_of(row) for row in means.to_dicts()},
-        over={model: int(told[model]["countries"]) for model in names},
-        rows=tuple(sorted(rows, key=lambda row: row[0])), unscored=tuple(unscored(told, models)),
+        over={model: int(settings[model]["countries"]) for model in names},
+        rows=tuple(sorted(rows, key=lambda row: row[0])), unscored=tuple(unscored(settings, models)),
     )  # fmt: skip
 
 
-def unscored(told: Mapping[str, Mapping[str, Any]], models: Sequence[str]) -> Iterator[str]:
+def unscored(settings: Mapping[str, Mapping[str, Any]], models: Sequence[str]) -> Iterator[str]:
     """Name the countries that a model has no score of, and the models that have none at all."""
     for model in models:
-        without = told.get(model, {}).get("countries_without", [])
-        if model not in told:
+        without = settings.get(model, {}).get("countries_without", [])
+        if model not in settings:
             yield f"{model}: no image of a prompt that names a country."
         elif without:
             yield f"{model}: no full batch of images of {', '.join(without)}, so its mean leaves {len(without)} out."

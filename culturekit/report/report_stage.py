@@ -53,14 +53,14 @@ def sections_report_stage(run: RunFolders, report: SectionReport) -> Stage:
 
     def write(work: Work) -> Outcome:
         data = report.page_of(run)
-        behind = list(pages_behind(run, data.traces))
-        shown = {picture.thumbnail: picture.source for each in behind for picture in each.pictures}
+        traced = list(details_pages(run, data.traces))
+        shown = {picture.thumbnail: picture.source for each in traced for picture in each.pictures}
         thumbnails = {**data.thumbnails, **shown}
         unread = write_copies(work, copies(run.root, thumbnails, work.out / "thumbnails"))
         page = render_sections(data, place_of=place_of).encode("utf-8")
         write_atomically(work.out / "report.html", page)
         (work.out / FOLDER).mkdir(exist_ok=True)
-        for each in behind:
+        for each in traced:
             write_atomically(work.out / FOLDER / f"{plain(each.folder)}.html", render_behind(each).encode("utf-8"))
         counts = {"sections": len(data.sections), "thumbnails": len(thumbnails), "bytes": len(page)}
         return Outcome({"models": len(data.models), **counts}, unread)
@@ -127,7 +127,7 @@ SHOWN = 3  # values of a number that are shown: the highest, one in the middle, 
 
 
 @dataclass(frozen=True, slots=True)
-class Behind:
+class NumberDetails:
     """One number: what it is, how to walk it back further, how many values it is made from, and some of them."""
 
     rows: tuple[int, ...]
@@ -138,11 +138,11 @@ class Behind:
 
 
 @dataclass(frozen=True, slots=True)
-class BehindPage:
+class DetailsPage:
     """The numbers of one folder of scores that a page shows."""
 
     folder: str
-    numbers: tuple[Behind, ...]
+    numbers: tuple[NumberDetails, ...]
 
     @property
     def pictures(self) -> Iterator[Picture]:
@@ -156,12 +156,12 @@ def place_of(trace: str) -> str:
     return f"{FOLDER}/{plain(folder)}.html#r{row}"
 
 
-def pages_behind(run: RunFolders, traces: Iterable[str]) -> Iterator[BehindPage]:
+def details_pages(run: RunFolders, traces: Iterable[str]) -> Iterator[DetailsPage]:
     """Walk the numbers of a page back, folder by folder; those that are made from the same values stand together."""
     gallery, tables = Gallery(run), dict[tuple[Path, str], pl.DataFrame]()
     wanted: dict[str, set[int]] = {}
-    for name, _, place in (trace.partition("#") for trace in traces):
-        wanted.setdefault(name, set()).add(int(place))
+    for name, _, row_named in (trace.partition("#") for trace in traces):
+        wanted.setdefault(name, set()).add(int(row_named))
     for folder, rows in sorted(wanted.items()):
         walk, scores = NumberWalk(run.root / folder, tables), read_table(run.root / folder / "scores.parquet", SCORES)
         found: dict[tuple[object, ...], tuple[list[int], Any]] = {}
@@ -169,8 +169,8 @@ def pages_behind(run: RunFolders, traces: Iterable[str]) -> Iterator[BehindPage]
             trail = walk.trail(scores.row(row, named=True), count=SHOWN)
             key = (trail.values, trail.count, *((item.name, item.value, item.answers) for item in trail.items))
             found.setdefault(key, ([], trail))[0].append(row)
-        yield BehindPage(folder, tuple(
-            Behind(
+        yield DetailsPage(folder, tuple(
+            NumberDetails(
                 tuple(together), tuple(_title(scores.row(row, named=True)) for row in together), trail.count,
                 trail.values.name, tuple((item, tuple(_pictures(gallery, item))) for item in trail.items),
             )
@@ -190,6 +190,6 @@ def _title(score: dict[str, Any]) -> str:
     return f"{score['metric']}, {of} = {'–' if score['value'] is None else format(score['value'], '.3f')}{limits}"
 
 
-def render_behind(page: BehindPage) -> str:
+def render_behind(page: DetailsPage) -> str:
     """Render the page of one folder of scores."""
     return page_of("behind.html", data=page)

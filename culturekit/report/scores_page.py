@@ -38,14 +38,14 @@ def scores_page(kind: str, sections: Sections | None, run: RunFolders) -> Sectio
     """Put the page together."""
     images = [(folder, table) for folder, table in tables_of(run, IMAGES.name) if set(table["model"]) & {*run.models}]
     scored = list(tables_of(run, SCORES.name))
-    made = sum(table.filter(pl.col("status") == "ok").height for _, table in images)
+    finished = sum(table.filter(pl.col("status") == "ok").height for _, table in images)
     asked = {iso for _, table in images if "country" in table.columns for iso in table["country"].drop_nulls()}
-    own = (*(sections(run) if sections else ()), *score_sections(run, scored), *other_sections(run, images))
+    sections_made = (*(sections(run) if sections else ()), *score_sections(run, scored), *other_sections(run, images))
     what = ", ".join(dict.fromkeys(title_of(name) for _, table in scored for name in table["metric"]))
     verdict = f"{counted(sum(table.height for _, table in scored), 'scores')}: {what}." if scored else "No scores."
     return SectionPage(
-        kind, tuple(run.models), made, tuple(sorted(map(name_of, asked & {*countries()}))), (verdict,),
-        every_caveat(run), own, tuple(stage_line(run, name) for name in run.stages),
+        kind, tuple(run.models), finished, tuple(sorted(map(name_of, asked & {*countries()}))), (verdict,),
+        every_caveat(run), sections_made, tuple(stage_line(run, name) for name in run.stages),
         tuple(folder for folder, _ in scored), {"culturekit": VERSION},
     )  # fmt: skip
 
@@ -62,11 +62,11 @@ def score_sections(run: RunFolders, scored: Sequence[tuple[str, pl.DataFrame]]) 
     for folder, scores in scored:
         found = list(dict.fromkeys(scores["metric"]))
         known = [all_metrics()[name] for name in found if name in all_metrics()]
-        said = "; ".join(f"{each.title}: {each.formula}" for each in known) or NO_CARD
-        said = said if len(said) < LONGEST else "What each means: `culturekit metrics show NAME`"
+        formulas = "; ".join(f"{each.title}: {each.formula}" for each in known) or NO_CARD
+        formulas = formulas if len(formulas) < LONGEST else "What each means: `culturekit metrics show NAME`"
         models = [*run.models, *sorted(set(scores["model"]) - {*run.models})]
         grids = [score_table(scores.filter(metric=name), title_of(name), models) for name in found]
-        yield Section(f"scores-{folder}", f"Scores of {folder}", f"{said}.", tuple(grids))
+        yield Section(f"scores-{folder}", f"Scores of {folder}", f"{formulas}.", tuple(grids))
 
 
 def score_table(scores: pl.DataFrame, title: str, models: Sequence[str]) -> Grid:
@@ -83,9 +83,9 @@ def score_table(scores: pl.DataFrame, title: str, models: Sequence[str]) -> Grid
 def about(row: dict[str, Any]) -> str:
     """Say what a score is of: its place and its parameters."""
     country = name_of(row["country"]) if row["country"] else None
-    told = msgspec.json.decode(row["params"])
+    settings = msgspec.json.decode(row["params"])
     params = [
-        f"{key} {value}" for key, value in told.items() if key not in QUIET and not isinstance(value, dict | list)
+        f"{key} {value}" for key, value in settings.items() if key not in QUIET and not isinstance(value, dict | list)
     ]
     return ", ".join(filter(None, (row["concept"], country, row["group"], *params))) or "all"
 

@@ -62,7 +62,7 @@ def ground_of(run: RunFolders, name: str) -> Ground:
     judged = {} if quality is None else quality.notes
     rules = {key: value for key, value in scores.options.items() if key not in {"pool", "seed", "required"}}
     asked = {key: images.options.get(key) for key in ("kinds", "repeats", "slots", "size")}
-    told = {
+    ground = {
         "cultural space": content(run, roles.CSPACE),
         "index": matches.inputs["index"].sha256,
         "encoder": dict(matches.notes.get("identity") or {"name": matches.notes.get("encoder", "")}),
@@ -72,7 +72,7 @@ def ground_of(run: RunFolders, name: str) -> Ground:
         "images": asked,
         "quality scorer": {"scorer": judged.get("scorer", "none"), **(judged.get("parameters") or {})},
     }
-    return Ground(name, {key: digest(value) for key, value in told.items()}, {k: shown(v) for k, v in told.items()})
+    return Ground(name, {key: digest(value) for key, value in ground.items()}, {k: shown(v) for k, v in ground.items()})
 
 
 def content(run: RunFolders, role: Role) -> str:
@@ -85,13 +85,13 @@ def shown(value: object) -> str:
     if isinstance(value, str):
         return value[:12]
     about: dict[str, object] = msgspec.json.decode(canonical_json(value))
-    return "; ".join(f"{key} {said(each)}" for key, each in about.items() if each not in (None, [], {}))
+    return "; ".join(f"{key} {shown_value(each)}" for key, each in about.items() if each not in (None, [], {}))
 
 
-def said(value: object) -> str:
+def shown_value(value: object) -> str:
     """Write one option."""
     if isinstance(value, list):
-        return ", ".join(said(each) for each in value)
+        return ", ".join(shown_value(each) for each in value)
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 

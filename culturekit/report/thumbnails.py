@@ -43,13 +43,13 @@ class Copied:
 
 def copies(root: Path, thumbnails: Mapping[str, str], folder: Path) -> list[Copied]:
     """List the pictures to copy into a folder, by name, with what the tables of their stages say of them."""
-    said: dict[str, str] = {}
+    copied: dict[str, str] = {}
     for stage in {source.partition("/")[0] for source in thumbnails.values()}:
         if (table := root / stage / f"{IMAGES.name}.parquet").is_file():
-            said |= {
+            copied |= {
                 f"{stage}/{path}": sha256 for path, sha256 in read_table(table, IMAGES)["path", "sha256"].iter_rows()
             }
-    return [Copied(root, source, folder / name, said.get(source)) for name, source in sorted(thumbnails.items())]
+    return [Copied(root, source, folder / name, copied.get(source)) for name, source in sorted(thumbnails.items())]
 
 
 def thumbnail_name(image_id: str, width: int | None, height: int | None) -> str:
@@ -218,11 +218,11 @@ def prompt_lines(run: RunFolders, models: Sequence[str], *, kernel: str) -> Iter
     order = means.group_by("prompt_id").agg(spread, pl.col("concept").drop_nulls().first())
     texts = run.prompts()
     for prompt, _, concept in order.sort(["spread", "prompt_id"], descending=[True, False]).head(PROMPTS_SHOWN).rows():
-        own = {
+        prompt_texts = {
             model: (mean, n) for model, mean, n in means.filter(prompt_id=prompt).select("model", "value", "n").rows()
         }
         yield PromptLine(
-            prompt, texts.get(prompt, prompt), concept, tuple(own.get(model) for model in models),
+            prompt, texts.get(prompt, prompt), concept, tuple(prompt_texts.get(model) for model in models),
             tuple(right[model].get(prompt) for model in models),
         )  # fmt: skip
 
@@ -232,10 +232,10 @@ def corrected_prompts(run: RunFolders, model: str, kernel: str) -> dict[str, Fig
     scores = run.headline_scores().filter(metric="vs", labels="corrected", kernel=kernel, model=model)
     pairs = run.matches(model).select("concept", "prompt_id").unique() if scores.height else pl.DataFrame()
     found = {}
-    for (concept,), own in pairs.group_by("concept") if pairs.height else ():
+    for (concept,), part in pairs.group_by("concept") if pairs.height else ():
         known = figure(scores, concept=None if concept is None else str(concept), country=None)
-        if own.height == 1 and known is not None:
-            found[str(own["prompt_id"][0])] = known
+        if part.height == 1 and known is not None:
+            found[str(part["prompt_id"][0])] = known
     return found
 
 
@@ -257,11 +257,11 @@ def prompt_images(
     chosen: dict[tuple[str, str], tuple[tuple[Tile, ...], int]] = {}
     names = [prompt.prompt_id for prompt in shown]
     for model, table in looks.items():
-        made = table.filter(pl.col("status") == "ok", pl.col("prompt_id").is_in(names))
-        ordered = made.sort("prompt_id", "repeat", "slot", "image_id")
-        for (prompt_id,), own in ordered.group_by("prompt_id", maintain_order=True):
-            first = own.head(PER_MODEL).to_dicts()
-            chosen[str(prompt_id), model] = (tuple(tile(model, row, thumbnails) for row in first), own.height)
+        finished = table.filter(pl.col("status") == "ok", pl.col("prompt_id").is_in(names))
+        ordered = finished.sort("prompt_id", "repeat", "slot", "image_id")
+        for (prompt_id,), part in ordered.group_by("prompt_id", maintain_order=True):
+            first = part.head(PER_MODEL).to_dicts()
+            chosen[str(prompt_id), model] = (tuple(tile(model, row, thumbnails) for row in first), part.height)
     for prompt in shown:
         models = tuple((model, *chosen[key]) for model in looks if (key := (prompt.prompt_id, model)) in chosen)
         if models:
@@ -315,11 +315,11 @@ def mosaic_of(
     """Give the mosaics of each model, in the order of the models given."""
     names = country_names(run)
     for model, table in looks.items():
-        made = table.filter(pl.col("status") == "ok")
-        mapped = made.filter(pl.col("mapped"))
+        ok = table.filter(pl.col("status") == "ok")
+        mapped = ok.filter(pl.col("mapped"))
         counted = artifacts_of(mapped)
         yield MosaicModel(
-            model=model, asked=table.height, missing=table.height - made.height, abstained=made.height - mapped.height,
+            model=model, asked=table.height, missing=table.height - ok.height, abstained=ok.height - mapped.height,
             mapped=mapped.height, artifacts=counted.height,
             mosaics=tuple(
                 Mosaic(
@@ -345,7 +345,7 @@ def artifacts_of(mapped: pl.DataFrame) -> pl.DataFrame:
 def tiles(model: str, mapped: pl.DataFrame, thumbnails: dict[str, str]) -> Iterator[Tile]:
     """Choose images from the most to the least similar, evenly, so that the doubtful ones are seen too."""
     ordered = mapped.sort(["score", "image_id"], descending=[True, False])
-    chosen = sorted({int(place) for place in np.linspace(0, ordered.height - 1, min(TILES, ordered.height))})
+    chosen = sorted({int(index) for index in np.linspace(0, ordered.height - 1, min(TILES, ordered.height))})
     for row in ordered[chosen].to_dicts():
         yield tile(model, row, thumbnails)
 
@@ -405,8 +405,8 @@ def collect_shots(run: RunFolders, thumbnails: dict[str, str]) -> Iterator[Shot]
 
 def first_batches(images: pl.DataFrame) -> pl.DataFrame:
     """Take the first images of each concept, by prompt, repeat and slot."""
-    made = images.filter(pl.col("status") == "ok").sort("concept", "prompt_id", "repeat", "slot")
-    return made.group_by("concept", maintain_order=True).head(SHOTS)
+    finished = images.filter(pl.col("status") == "ok").sort("concept", "prompt_id", "repeat", "slot")
+    return finished.group_by("concept", maintain_order=True).head(SHOTS)
 
 
 def wanted(matches: pl.DataFrame, space: pl.DataFrame) -> list[tuple[str, str]]:

@@ -174,9 +174,9 @@ def route_tables(rows: pl.DataFrame, models: Sequence[str]) -> Iterator[RouteTab
             about = scores.filter(pl.col("concept").eq_missing(pl.lit(concept, pl.String)))
             lines = []
             for model in models:
-                own = about.filter(pl.col("model") == model)
+                part = about.filter(pl.col("model") == model)
                 cells = tuple(
-                    (figure(own, kernel=kernel, labels=SIDES[0]), figure(own, kernel=kernel, labels=SIDES[1]))
+                    (figure(part, kernel=kernel, labels=SIDES[0]), figure(part, kernel=kernel, labels=SIDES[1]))
                     for kernel in kernels
                 )
                 if any(cell != (None, None) for cell in cells):
@@ -188,16 +188,15 @@ def route_tables(rows: pl.DataFrame, models: Sequence[str]) -> Iterator[RouteTab
 def agreement_lines(rows: pl.DataFrame, models: Sequence[str]) -> Iterator[AgreementLine]:
     """Give the agreement of each model, over all its concepts first."""
     for model in models:
-        own = rows.filter(pl.col("model") == model)
-        shares = own.filter(pl.col("metric") == "route_agreement")
-        kappas = own.filter(pl.col("metric") == "route_kappa")
+        part = rows.filter(pl.col("model") == model)
+        shares = part.filter(pl.col("metric") == "route_agreement")
+        kappas = part.filter(pl.col("metric") == "route_kappa")
         for concept in concepts_in(shares):
-            place = pl.col("concept").eq_missing(pl.lit(concept, pl.String))
+            here = pl.col("concept").eq_missing(pl.lit(concept, pl.String))
             levels = tuple(
-                (figure(shares.filter(place), level=level), figure(kappas.filter(place), level=level))
-                for level in LEVELS
+                (figure(shares.filter(here), level=level), figure(kappas.filter(here), level=level)) for level in LEVELS
             )
-            yield AgreementLine(model, concept, levels, parsed(shares.filter(place)["params"][0]))
+            yield AgreementLine(model, concept, levels, parsed(shares.filter(here)["params"][0]))
 
 
 def partings(apart: pl.DataFrame, models: Sequence[str], names: Mapping[str, str]) -> Rows:
@@ -243,12 +242,12 @@ def trust_in(run: RunFolders, scores: pl.DataFrame) -> Trust | None:
     recognition, hubs = run.read(roles.DIAGNOSIS, RECOGNITION), run.read(roles.DIAGNOSIS, HUBS)
     if recognition is None or hubs is None:
         return None
-    stability, place = run.read(roles.STABILITY, SCORES), pl.col("country").replace(country_names(run))
+    stability, country = run.read(roles.STABILITY, SCORES), pl.col("country").replace(country_names(run))
     worst_first = recognition.sort("recall", "country", nulls_last=True).sort(pl.col("country").is_not_null())
     of_models = pl.DataFrame({"model": run.models}).join(hubs, on="model", maintain_order="left_right")
     return Trust(
-        countries=rows_of(worst_first.with_columns(place)),
-        hubs=rows_of(of_models.filter(pl.col("rank") <= HUBS_SHOWN).with_columns(place)),
+        countries=rows_of(worst_first.with_columns(country)),
+        hubs=rows_of(of_models.filter(pl.col("rank") <= HUBS_SHOWN).with_columns(country)),
         skew=run.manifest(roles.DIAGNOSIS).notes["neighbour_skew"],
         bounds=bounds(scores.filter(pl.col("model").is_in(run.models))),
         stability=() if stability is None else rankings(stability),
@@ -358,26 +357,26 @@ def render(data: ReportData) -> str:
     )  # fmt: skip
 
 
-def page_of(template: str, *, script: str = "", **told: object) -> str:
+def page_of(template: str, *, script: str = "", **stated: object) -> str:
     """Render a page; the policy in its head allows exactly the style and, if any, the script that it carries."""
     style, runs = template_text("report.css"), template_text(script) if script else None
     page, policy = environment().get_template(template), policy_of(style, runs)
-    return page.render(**told, style=Markup(style), script=Markup(runs or ""), policy=policy) + "\n"
+    return page.render(**stated, style=Markup(style), script=Markup(runs or ""), policy=policy) + "\n"
 
 
 @cache
 def environment() -> Environment:
     """Make the environment of templates, each compiled once: all text of theirs is escaped, and made inert before."""
-    made = Environment(
+    environment_ = Environment(
         loader=FunctionLoader(template_text), autoescape=True, undefined=StrictUndefined, finalize=inert_value,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    made.filters |= {"number": number, "interval": interval, "shade": shade, "count": count, "share": share}
-    made.filters |= {"tint": tint, "limits": limits, "chance": chance, "estimate": estimate}
-    made.filters |= {
+    environment_.filters |= {"number": number, "interval": interval, "shade": shade, "count": count, "share": share}
+    environment_.filters |= {"tint": tint, "limits": limits, "chance": chance, "estimate": estimate}
+    environment_.filters |= {
         "breakable": breakable, "ordinal": ordinal_span, "signed": signed, "decimal": decimal, "place": plain,
     }  # fmt: skip
-    return made
+    return environment_
 
 
 def policy_of(style: str, script: str | None) -> str:

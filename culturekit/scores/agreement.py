@@ -255,10 +255,10 @@ def score_agreement(
         left_out["judgment_without_people"] = unmatched
     values = []
     for pool in pools:
-        place = {"metric": "pairwise_agreement", "model": PEOPLE, "benchmark": pool.scheme, "group": pool.pool}
+        scope = {"metric": "pairwise_agreement", "model": PEOPLE, "benchmark": pool.scheme, "group": pool.pool}
         shares = agreeing_pairs(counts_of(pool.table()).astype(np.float64))
         items = pl.DataFrame({"item": sorted(pool.answers["item_id"].unique()), "value": shares})
-        values.append(value_rows(place, named(pool, options), items))
+        values.append(value_rows(scope, named(pool, options), items))
     return scored([*rows, *divergence], [*values, *differences], left_out=left_out)
 
 
@@ -280,8 +280,8 @@ def agreement_rows(pool: PoolRatings, options: AgreementOptions) -> Iterator[Row
         many = drawn_cohen(pairs) if len(np.unique(pairs)) <= MOST_CHOICES else None
         answer = over_items(pairs, cohen_of, many, pool, "cohen", options)
         params = with_reason({**named(pool, options), **about}, answer, FEW_ITEMS)
-        place = {"model": PEOPLE, "benchmark": pool.scheme, "group": pool.pool}
-        yield statistic_row("cohen_kappa", answer=answer, params=params, **place)
+        scope = {"model": PEOPLE, "benchmark": pool.scheme, "group": pool.pool}
+        yield statistic_row("cohen_kappa", answer=answer, params=params, **scope)
 
 
 def statistics_of(level: Level) -> dict[str, Statistic]:
@@ -366,7 +366,7 @@ def divergences(
                 continue
             pair = f"{first.pool} - {second.pool}"
             where = {"model": PEOPLE, "benchmark": first.scheme}
-            place: dict[str, Any] = {**where, "concept": None, "country": None, "group": pair}
+            scope: dict[str, Any] = {**where, "concept": None, "country": None, "group": pair}
             about: dict[str, object] = {"scheme": first.scheme, "criterion": first.criterion}
             of_pools = {"a": first.pool, "b": second.pool, "pools_by": options.by}
             params = about | of_pools | ({} if choice is None else {"choice": choice})
@@ -377,9 +377,9 @@ def divergences(
                 rng=own_generator(options.seed, first.scheme, first.criterion, pair, choice),
             )
             items = pl.DataFrame({"item": common, "value": [means[0][item] - means[1][item] for item in common]})
-            values.append(value_rows({"metric": "pool_difference", **place}, params, items))
+            values.append(value_rows({"metric": "pool_difference", **scope}, params, items))
             params["left_out"] = answer.difference.left_out
-            found.append(Found((first.scheme,), place, params, answer.difference))
+            found.append(Found((first.scheme,), scope, params, answer.difference))
             follows = with_reason({**params, "method": "spearman"}, answer.correlation, FEW_ITEMS)
-            rows.append(statistic_row("pool_correlation", answer=answer.correlation, params=follows, **place))
+            rows.append(statistic_row("pool_correlation", answer=answer.correlation, params=follows, **scope))
     return [*rows, *correct_families("pool_difference", found, options.correction, "a single common item")], values

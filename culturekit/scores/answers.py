@@ -157,8 +157,13 @@ class Refusals:
     def note(self, error: CultureKitError, *whose: str | None) -> None:
         """Count a refusal; `whose` numbers it concerns is said of the first of its kind."""
         self.counts[error.problem] += 1
-        said = [f"expected {error.expected}" if error.expected else "", f"found {error.found}" if error.found else ""]
-        case = ": ".join(filter(None, (", ".join(filter(None, (*whose, error.where))), ", ".join(filter(None, said)))))
+        details = [
+            f"expected {error.expected}" if error.expected else "",
+            f"found {error.found}" if error.found else "",
+        ]
+        case = ": ".join(
+            filter(None, (", ".join(filter(None, (*whose, error.where))), ", ".join(filter(None, details))))
+        )
         self.cases.setdefault(error.problem, f"{error.problem} ({case})" if case else error.problem)
         self.hint = self.hint or error.hint
 
@@ -259,16 +264,16 @@ def copies_flagged(answers: pl.DataFrame, *, distinct: bool = False) -> pl.DataF
 
 
 def without_copies(
-    table: pl.DataFrame, person: str, item: Sequence[str], said: Sequence[str], left_out: Counter[str]
+    table: pl.DataFrame, person: str, item: Sequence[str], columns: Sequence[str], left_out: Counter[str]
 ) -> pl.DataFrame:
     """Leave out the answers of copies from a table with a row for each person and item, and count them."""
     texts = [
         (pl.col(name).list.sort().list.join("|") if table.schema[name] == pl.List else pl.col(name).cast(pl.String))
-        for name in said
+        for name in columns
     ]
     question = pl.concat_str(item, separator="\0", ignore_nulls=True).alias("question")
     asked = table.select(pl.col(person).alias("annotator"), question, *texts)
-    rows = asked.unpivot(said, index=["annotator", "question"], variable_name="criterion", value_name="said")
+    rows = asked.unpivot(columns, index=["annotator", "question"], variable_name="criterion", value_name="said")
     rows = rows.with_columns(question=pl.concat_str("question", "criterion", separator="\0"))
     copies = copied_raters(rows.with_columns(seconds=pl.lit(None, pl.Float64)))
     for copy, whose in copies.items():
@@ -442,11 +447,11 @@ def judge_rows(
                 rows += list(record_rows(name, pool, record, by))
     if not rows:
         asked = list(dict.fromkeys(f"{pool.scheme}: {pool.criterion}" for pool in pools if pool.numeric))
-        told = table.select(pl.format("{}: {}", "task", "item")).to_series().unique().sort().to_list()
+        items = table.select(pl.format("{}: {}", "task", "item")).to_series().unique().sort().to_list()
         raise NothingScored(
             "no verdict of a judge is about what people answered",
             expected=f"numbers of their items, of a task and item such as {', '.join(asked[:3]) or 'none'}",
-            found=", ".join(told[:3]) or "no verdicts",
+            found=", ".join(items[:3]) or "no verdicts",
         )
     return rows, verdicts.height - len(matched)
 

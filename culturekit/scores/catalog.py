@@ -124,8 +124,8 @@ class _Catalog(Mapping[str, Metric]):
     @cached_property
     def _all(self) -> Mapping[str, Metric]:
         """Import every family."""
-        for place in FAMILIES.values():
-            import_module(place.partition(":")[0])
+        for where in FAMILIES.values():
+            import_module(where.partition(":")[0])
         return dict(sorted(_KNOWN.items()))
 
 

@@ -229,8 +229,8 @@ def clip(
     """
     table = images_with_prompts(images, prompts, work.scratch)
     people = None if annotations is None else answers_in(work, annotations, options.criterion)
-    made = replace(options, encoder=_identity(vectors, texts))
-    answer = score_clip(vectors.vectors(), texts.vectors(), table, people, options=made)
+    identified = replace(options, encoder=_identity(vectors, texts))
+    answer = score_clip(vectors.vectors(), texts.vectors(), table, people, options=identified)
     if people is not None:
         write_table(work.out, YES_BY_SCORE, answer.curve)
     return answer.scored
@@ -265,14 +265,14 @@ def score_clip(
     params = {"encoder": dict(options.encoder), "scale": scale, "texts": options.texts}
     scores, values = mean_rows(images, metric, options.means, params, target=target)
     if options.texts == "object":
-        for rows, behind in object_rows(images, options, params, target):
+        for rows, value_table in object_rows(images, options, params, target):
             scores += rows
-            values += behind
+            values += value_table
     if options.texts in PLACES and len(texts.ids) > 1:
-        own = images.with_columns(value=pl.col("nearest").cast(pl.Float64))
-        told = {**params, "among": sorted(texts.ids)}
-        rows, behind = mean_rows(own, "region_recognised", options.means, told, target=target, share=True)
-        scores, values = scores + rows, values + behind
+        nearest = images.with_columns(value=pl.col("nearest").cast(pl.Float64))
+        stated = {**params, "among": sorted(texts.ids)}
+        rows, value_table = mean_rows(nearest, "region_recognised", options.means, stated, target=target, share=True)
+        scores, values = scores + rows, values + value_table
     curve = pl.DataFrame(schema=YES_BY_SCORE.schema)
     if annotations is not None:
         curve = curve_of(images, annotations, metric, options, left_out)
@@ -297,11 +297,11 @@ def scored_images(
             expected=f"ids of texts that stand in the column {column} of images",
             found=f"texts such as {texts.ids[0]!r}" if texts.ids else "no texts",
         ).counting(left_out)
-    own, places = np.asarray(vectors.vectors)[found["row"].to_numpy()], found["text"].to_numpy()
-    score = clip_score(own, np.asarray(texts.vectors)[places], scale=scale)
+    rows, places = np.asarray(vectors.vectors)[found["row"].to_numpy()], found["text"].to_numpy()
+    score = clip_score(rows, np.asarray(texts.vectors)[places], scale=scale)
     if options.texts not in PLACES:
         return found.with_columns(value=pl.Series(score))
-    nearest = nearest_own(own, texts.vectors, places)
+    nearest = nearest_own(rows, texts.vectors, places)
     return found.with_columns(value=pl.Series(score), nearest=pl.Series(nearest))
 
 
@@ -316,14 +316,14 @@ def object_rows(images: pl.DataFrame, options: ClipOptions, params: Mapping[str,
     for model, threshold in thresholds:
         if threshold is None:
             raise argument_error("thresholds", f"given for {model!r}, or for every model", dict(options.thresholds))
-        own = images.filter(model=model)
-        present = pl.Series(objects_present(own["value"].to_numpy(), threshold=threshold)).cast(pl.Float64)
-        told = {**params, "threshold": threshold}
-        shown = own.with_columns(value=present)
-        answers.append(mean_rows(shown, "object_presence", options.means, told, target=target, share=True))
+        part = images.filter(model=model)
+        present = pl.Series(objects_present(part["value"].to_numpy(), threshold=threshold)).cast(pl.Float64)
+        stated = {**params, "threshold": threshold}
+        shown = part.with_columns(value=present)
+        answers.append(mean_rows(shown, "object_presence", options.means, stated, target=target, share=True))
     rows: list[Row] = []
-    for place, cell in cells_of(images, options.means.by):
-        if place.get("concept") is not None:
+    for scope, cell in cells_of(images, options.means.by):
+        if scope.get("concept") is not None:
             # A single object: its percentile is no mean over objects.
             continue
         answer = consistency_interval(
@@ -332,10 +332,10 @@ def object_rows(images: pl.DataFrame, options: ClipOptions, params: Mapping[str,
             percentile=options.percentile,
             confidence=options.means.confidence,
         )
-        told = {**params, "percentile": options.percentile, "target": "images"}
-        told |= {"scheme": options.means.scheme} if place.get("group") else {}
-        about = {**place, "benchmark": options.means.benchmark, "metric": "object_consistency"}
-        rows.append(statistic_row(**about, answer=answer, params=told))
+        stated = {**params, "percentile": options.percentile, "target": "images"}
+        stated |= {"scheme": options.means.scheme} if scope.get("group") else {}
+        about = {**scope, "benchmark": options.means.benchmark, "metric": "object_consistency"}
+        rows.append(statistic_row(**about, answer=answer, params=stated))
     return [*answers, (rows, [])]
 
 
@@ -362,6 +362,6 @@ def curve_of(
             width=options.width,
             confidence=options.means.confidence,
         )
-        place = {"metric": metric, "model": cell["model"][0], "pool": cell["annotator_region"][0]}
-        rows += [{**place, **bucket_row(each)} for each in buckets]
+        scope = {"metric": metric, "model": cell["model"][0], "pool": cell["annotator_region"][0]}
+        rows += [{**scope, **bucket_row(each)} for each in buckets]
     return pl.DataFrame(rows, schema=YES_BY_SCORE.schema)

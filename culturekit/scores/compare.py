@@ -28,7 +28,7 @@ from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval, Ta
 from culturekit.scores.catalog import CORRECTION, UNBOUNDED, VALUES_READ, describe
 from culturekit.scores.family import (
     COUNTS,
-    PLACE,
+    SCOPE,
     Confidence,
     Correction,
     Row,
@@ -146,7 +146,7 @@ class Found:
     """A comparison made, before its p value is corrected."""
 
     family: tuple[Any, ...]  # the comparisons that are corrected together
-    place: dict[str, Any]  # model, benchmark, concept, country and group of its row
+    scope: dict[str, Any]  # model, benchmark, concept, country and group of its row
     params: dict[str, object]  # what was compared
     answer: Comparison  # the comparison
 
@@ -196,7 +196,7 @@ def check_comparison(options: ComparisonOptions) -> None:
 
 def with_all_countries(known: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """Part values by score, and once more without countries where there are several and none of them is "all"."""
-    for score in known.partition_by("metric", *PLACE, "params", maintain_order=True):
+    for score in known.partition_by("metric", *SCOPE, "params", maintain_order=True):
         yield score.with_columns(stratum=pl.lit(""))
     for table in known.partition_by("metric", "benchmark", "concept", "group", "params", maintain_order=True):
         if table["country"].null_count() == 0 and table["country"].n_unique() > 1:
@@ -211,7 +211,7 @@ def one_comparison(first: pl.DataFrame, second: pl.DataFrame, options: Compariso
     """Compare two models on one score."""
     row = first.row(0, named=True)
     a, b = row["model"], second["model"][0]
-    key = [row[name] for name in ("metric", *PLACE, "params")]
+    key = [row[name] for name in ("metric", *SCOPE, "params")]
     sides = [(side["value"].to_numpy(), side["unit_id"].to_numpy().astype(str)) for side in (first, second)]
     settings: dict[str, Any] = {
         "paired": options.paired,
@@ -238,8 +238,8 @@ def one_comparison(first: pl.DataFrame, second: pl.DataFrame, options: Compariso
         "left_out": answer.left_out,
         "prompts": answer.n,
     }
-    place = {"model": f"{a} - {b}", **{name: row[name] for name in PLACE}}
-    return Found((row["metric"], row["benchmark"], row["params"]), place, params, answer)
+    scope = {"model": f"{a} - {b}", **{name: row[name] for name in SCOPE}}
+    return Found((row["metric"], row["benchmark"], row["params"]), scope, params, answer)
 
 
 def prompt_differences(found: Found, first: pl.DataFrame, second: pl.DataFrame) -> pl.DataFrame:
@@ -249,22 +249,22 @@ def prompt_differences(found: Found, first: pl.DataFrame, second: pl.DataFrame) 
     what = {key: found.params[key] for key in ("metric", "of", "a", "b", "target")}
     prompt = pl.col("unit_id").str.split("\n").list.last()
     values = joined.select(item="unit_id", prompt_id=prompt, value=pl.col("value") - pl.col("value_b"))
-    return value_rows({"metric": "model_difference", **found.place}, what, values)
+    return value_rows({"metric": "model_difference", **found.scope}, what, values)
 
 
 def correct_families(metric: str, found: Sequence[Found], correction: str, reason: str) -> list[Row]:
     """Correct p values within each family, and write the rows."""
     rows = []
-    for one, own, size in in_families(found, correction):
+    for one, part, size in in_families(found, correction):
         params: dict[str, object] = {
             **one.params,
             "p": None if math.isnan(one.answer.p) else one.answer.p,
-            "p_corrected": None if math.isnan(own) else own,
+            "p_corrected": None if math.isnan(part) else part,
             "correction": correction,
             "family": size,
         }
         params = with_reason(params, one.answer.interval, reason)
-        rows.append(statistic_row(metric, answer=one.answer.interval, params=params, **one.place))
+        rows.append(statistic_row(metric, answer=one.answer.interval, params=params, **one.scope))
     return rows
 
 
@@ -397,13 +397,13 @@ def same_scores(scores: pl.DataFrame) -> Iterator[list[dict[str, Any]]]:
     """Give the rows of each corrected score that two models or more have, in the order of the models."""
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     check_ranges(scores)
-    known = scores.filter(pl.col("value").is_finite()).sort("metric", "model", *PLACE, "params")
+    known = scores.filter(pl.col("value").is_finite()).sort("metric", "model", *SCOPE, "params")
     for row in known.iter_rows(named=True):
         params = parsed(row["params"])
         if params.get("labels") != "corrected" or row["ci_low"] is None or row["ci_high"] is None:
             continue
         of = {name: value for name, value in params.items() if name not in OF_EACH_AUDIT}
-        key = (row["metric"], *(row[name] for name in PLACE), canonical_json(of).decode())
+        key = (row["metric"], *(row[name] for name in SCOPE), canonical_json(of).decode())
         groups.setdefault(key, []).append({**row, "of": of, "marked": params.get("marked", [])})
     for rows in groups.values():
         models = [row["model"] for row in rows]
@@ -421,9 +421,9 @@ def pair_of(first: dict[str, Any], second: dict[str, Any]) -> Found:
     interval, p = difference_of(sides[0], sides[1], confidence=float(first["of"]["confidence"]))
     names = {"a": first["model"], "b": second["model"], **marks_of(first, second)}
     params: dict[str, object] = {"metric": first["metric"], "of": first["of"], **names, "target": "these"}
-    place = {"model": f"{first['model']} - {second['model']}", **{name: first[name] for name in PLACE}}
+    scope = {"model": f"{first['model']} - {second['model']}", **{name: first[name] for name in SCOPE}}
     family = (first["metric"], first["benchmark"], canonical_json(first["of"]))
-    return Found(family, place, params, Comparison(interval.value, interval, p, p, 2, 2, 0))
+    return Found(family, scope, params, Comparison(interval.value, interval, p, p, 2, 2, 0))
 
 
 def marks_of(*rows: dict[str, Any]) -> dict[str, list[str]]:
@@ -467,5 +467,5 @@ def rank_rows(
         params = {"metric": row["metric"], "of": row["of"], "models": len(rows), "correction": correction}
         params |= marks_of(*rows)
         answer = Interval(float(rank), float(low), float(high), row["n"], "these")
-        place = {name: row[name] for name in PLACE}
-        yield statistic_row("model_rank", answer=answer, params=params, model=row["model"], **place)
+        scope = {name: row[name] for name in SCOPE}
+        yield statistic_row("model_rank", answer=answer, params=params, model=row["model"], **scope)

@@ -67,24 +67,24 @@ def answer_matrix(answers: pl.DataFrame, images: list[str], questions: list[str]
     """Put answers into a row per image and a column per question; NaN where there is none."""
     rows, columns = ({name: number for number, name in enumerate(names)} for names in (images, questions))
     matrix = np.full((len(rows), len(columns)), np.nan)
-    own = answers.filter(pl.col("image_id").is_in(images), pl.col("question_id").is_in(questions))
-    for image, question, answer in own.select("image_id", "question_id", "answer").iter_rows():
+    part = answers.filter(pl.col("image_id").is_in(images), pl.col("question_id").is_in(questions))
+    for image, question, answer in part.select("image_id", "question_id", "answer").iter_rows():
         matrix[rows[image], columns[question]] = np.nan if answer is None else answer
     return matrix
 
 
 def answer_counts(images: pl.DataFrame, judgments: pl.DataFrame) -> pl.DataFrame:
     """Count how the judgments of each model's images ended, task by task, over all concepts and for each."""
-    own = judgments.join(images.select("image_id", "model", "concept"), on="image_id", how="inner")
+    part = judgments.join(images.select("image_id", "model", "concept"), on="image_id", how="inner")
     unclear = (pl.col("task") == DSG) & pl.col("outcome").is_in(ANSWERED) & yes_or_no().is_null()
-    own = own.with_columns(outcome=pl.when(unclear).then(pl.lit(NOT_YES_OR_NO)).otherwise("outcome"))
+    part = part.with_columns(outcome=pl.when(unclear).then(pl.lit(NOT_YES_OR_NO)).otherwise("outcome"))
     cell = ("model", "task", "judge", "outcome")
     counted = (
         pl.len().cast(pl.UInt64).alias("judgments"),
         pl.col("image_id").n_unique().cast(pl.UInt64).alias("images"),
     )
-    every = own.group_by(cell).agg(counted).with_columns(concept=pl.lit(None, pl.String))
-    parted = own.filter(pl.col("concept").is_not_null()).group_by(*cell, "concept").agg(counted)
+    every = part.group_by(cell).agg(counted).with_columns(concept=pl.lit(None, pl.String))
+    parted = part.filter(pl.col("concept").is_not_null()).group_by(*cell, "concept").agg(counted)
     columns = list(ANSWER_COUNTS.schema)
     return pl.concat([every.select(columns), parted.select(columns)])
 
@@ -98,15 +98,15 @@ def question_rates(images: pl.DataFrame, judgments: pl.DataFrame, questions: pl.
     said = judgments.filter(task=DSG).select(
         "judge", "image_id", question_id="item", yes=pl.when(pl.col("outcome").is_in(ANSWERED)).then(yes_or_no())
     )
-    own = said.join(images.select("image_id", "model", "prompt_id", "concept"), on="image_id", how="inner")
-    asked = own.join(questions, on=("prompt_id", "question_id"), how="inner")
-    place = ("judge", "image_id", "question_id")
-    above = asked.select(*place, parent="parents").explode("parent").drop_nulls("parent")
-    answers = own.select("judge", "image_id", parent="question_id", parent_yes="yes")
-    void = above.join(answers, on=("judge", "image_id", "parent"), how="left").group_by(place).agg(
+    part = said.join(images.select("image_id", "model", "prompt_id", "concept"), on="image_id", how="inner")
+    asked = part.join(questions, on=("prompt_id", "question_id"), how="inner")
+    keys = ("judge", "image_id", "question_id")
+    above = asked.select(*keys, parent="parents").explode("parent").drop_nulls("parent")
+    answers = part.select("judge", "image_id", parent="question_id", parent_yes="yes")
+    void = above.join(answers, on=("judge", "image_id", "parent"), how="left").group_by(keys).agg(
         void=(~pl.col("parent_yes")).fill_null(False).any()
     )  # fmt: skip
-    whole = asked.join(void, on=place, how="left").with_columns(pl.col("void").fill_null(False))
+    whole = asked.join(void, on=keys, how="left").with_columns(pl.col("void").fill_null(False))
     of_question = ("judge", "model", "prompt_id", "question_id")
     counts = whole.group_by(of_question).agg(
         pl.col("text", "kind", "concept").first(),
@@ -124,8 +124,8 @@ def question_rates(images: pl.DataFrame, judgments: pl.DataFrame, questions: pl.
 
 def yes_or_no() -> pl.Expr:
     """Read a choice as true or false; null for what is neither."""
-    said = pl.col("choice").str.strip_chars().str.to_lowercase()
-    return pl.when(said.is_in(["yes", "no"])).then(said == "yes")
+    answer = pl.col("choice").str.strip_chars().str.to_lowercase()
+    return pl.when(answer.is_in(["yes", "no"])).then(answer == "yes")
 
 
 def counted(condition: pl.Expr) -> pl.Expr:
@@ -268,14 +268,14 @@ def faithfulness(
     """
     data = tables_of(images, judgments, questions, prompts, work.scratch)
     missing = [name for name in ("concept", "country") if name not in data.images.columns]
-    made = data.images.with_columns(pl.lit(None, pl.String).alias(name) for name in missing)
-    data = replace(data, images=made, quality=labelled_quality(quality.places) if quality else None)
+    completed = data.images.with_columns(pl.lit(None, pl.String).alias(name) for name in missing)
+    data = replace(data, images=completed, quality=labelled_quality(quality.places) if quality else None)
     outcome = write_scored(work, scored_in(work, lambda: score_questions(data, options=options)))
     beside = []
     if data.judgments is not None:
-        beside.append((ANSWER_COUNTS, answer_counts(made, data.judgments)))
+        beside.append((ANSWER_COUNTS, answer_counts(completed, data.judgments)))
         if data.questions is not None:
-            beside.append((QUESTION_RATES, question_rates(made, data.judgments, data.questions)))
+            beside.append((QUESTION_RATES, question_rates(completed, data.judgments, data.questions)))
     for table, rows in beside:
         write_table(work.out, table, rows)
     return replace(outcome, counts={**outcome.counts, **{table.name: rows.height for table, rows in beside}})
@@ -300,9 +300,9 @@ def score_questions(given: QuestionInput, *, options: QuestionOptions) -> Scored
     """
     check_choices(options)
     left_out: Counter[str] = Counter()
-    made = given.images.filter(pl.col("status") == "ok") if "status" in given.images.columns else given.images
-    ids = made["image_id"].to_list() if "image_id" in made.columns else []
-    images = placed(ids, made, options.means, what="images", left_out=left_out)
+    finished = given.images.filter(pl.col("status") == "ok") if "status" in given.images.columns else given.images
+    ids = finished["image_id"].to_list() if "image_id" in finished.columns else []
+    images = placed(ids, finished, options.means, what="images", left_out=left_out)
     judgments = None if given.judgments is None else checked(given.judgments, JUDGMENTS)
     parts: list[Rows] = []
     if judgments is not None:
@@ -391,10 +391,10 @@ def vqa_rows(
     left_out["judgments that failed"] += known.filter(~usable).height
     answers = []
     for judge in known["judge"].unique().sort():
-        own = known.filter(judge=judge).sort("image_id", "item", "dimension")
+        part = known.filter(judge=judge).sort("image_id", "item", "dimension")
         # One question that failed leaves the image out: a mean over the others would be of another set of questions.
         value = pl.when(usable.all()).then(pl.col("value").mean()).alias("value")
-        means = own.group_by("image_id", maintain_order=True).agg(value)
+        means = part.group_by("image_id", maintain_order=True).agg(value)
         answers.append(rows_of(images, means, VQA, {"judge": judge}, options, left_out))
     return answers
 
@@ -422,12 +422,12 @@ def rows_of(
     left_out: Counter[str],
 ) -> Rows:
     """Average the values of images per model and level; images of which nothing was said are counted."""
-    own = images.join(values.select("image_id", "value"), on="image_id", how="inner", maintain_order="left")
-    left_out[f"images without {metric} by {params.get('judge') or params['scorer']}"] += images.height - own.height
-    if own.is_empty():
+    part = images.join(values.select("image_id", "value"), on="image_id", how="inner", maintain_order="left")
+    left_out[f"images without {metric} by {params.get('judge') or params['scorer']}"] += images.height - part.height
+    if part.is_empty():
         return [], []
-    target: Target = target_of(own, options.means)
-    return mean_rows(own, metric, options.means, params, target=target)
+    target: Target = target_of(part, options.means)
+    return mean_rows(part, metric, options.means, params, target=target)
 
 
 def labelled_quality(paths: Sequence[Path]) -> pl.DataFrame:

@@ -120,14 +120,14 @@ def no_interval(target: Target) -> Interval:
 
 def statistic_row(
     metric: str, *, model: str, benchmark: str, answer: Interval, params: Mapping[str, object], unit: str | None = None,
-    **place: str | None,
+    **scope: str | None,
 ) -> Row:  # fmt: skip
     """Write one score; a limit that is not known is null. The unit of a metric of ours is in the catalogue."""
     return {
         "metric": metric,
         "model": model,
         "benchmark": benchmark,
-        **place,
+        **scope,
         "params": canonical_json(dict(params)).decode(),
         "value": answer.value,
         "ci_low": None if math.isnan(answer.low) else answer.low,
@@ -142,15 +142,15 @@ def with_reason(params: dict[str, object], answer: Interval, reason: str) -> dic
     return {**params, "no_interval": reason} if math.isnan(answer.low) else params
 
 
-def value_rows(place: Mapping[str, str | None], params: Mapping[str, object], values: pl.DataFrame) -> pl.DataFrame:
+def value_rows(scope: Mapping[str, str | None], params: Mapping[str, object], values: pl.DataFrame) -> pl.DataFrame:
     """Write the values behind one score: item and value, prompt_id and repeat where there are; NaN becomes null.
 
     Args:
-        place: the columns metric, model, benchmark, concept, country and group of the score; those it lacks are null.
+        scope: the columns metric, model, benchmark, concept, country and group of the score; those it lacks are null.
         params: of the score.
         values: one row per value.
     """
-    texts = {"concept": None, "country": None, "group": None, **place, "params": canonical_json(dict(params)).decode()}
+    texts = {"concept": None, "country": None, "group": None, **scope, "params": canonical_json(dict(params)).decode()}
     missing = {name: None for name in ("prompt_id", "repeat") if name not in values.columns}
     return values.with_columns(
         *(pl.lit(text, pl.String).alias(name) for name, text in {**texts, **missing}.items()),
@@ -180,11 +180,13 @@ def scored(
     parts = [values] if isinstance(values, pl.DataFrame) else list(values)
     tables = [part.select(list(VALUES.schema)) for part in parts if isinstance(part, pl.DataFrame)]
     rows = pl.DataFrame([part for part in parts if not isinstance(part, pl.DataFrame)], schema=VALUES.schema)
-    made = pl.DataFrame(list(scores), schema=SCORES.schema, orient="row").sort(SCORES.key, maintain_order=True)
-    behind = pl.concat([rows, *tables]).sort(VALUES.key, maintain_order=True)
-    check_ranges(behind)
-    check_ranges(made)
-    return Scored(made, behind, {reason: count for reason, count in sorted((left_out or {}).items()) if count})
+    score_table = pl.DataFrame(list(scores), schema=SCORES.schema, orient="row").sort(SCORES.key, maintain_order=True)
+    value_table = pl.concat([rows, *tables]).sort(VALUES.key, maintain_order=True)
+    check_ranges(value_table)
+    check_ranges(score_table)
+    return Scored(
+        score_table, value_table, {reason: count for reason, count in sorted((left_out or {}).items()) if count}
+    )
 
 
 ROUNDING = 1e-6  # By so much arithmetic in float32 may pass a bound
@@ -214,7 +216,7 @@ def check_ranges(table: pl.DataFrame) -> None:
 # The values behind scores, ready to be compared: which belong together, and what was not known.
 
 # The columns that say where a value belongs, besides metric, model and params
-PLACE = ("benchmark", "concept", "country", "group")
+SCOPE = ("benchmark", "concept", "country", "group")
 
 # Parameters that count what a score left out; scores that differ in them only are the same score
 COUNTS = ("images_left_out",)
@@ -263,7 +265,7 @@ def own_generator(seed: int, *key: object) -> np.random.Generator:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Scope:
     """Where a score stands: its metric, model, benchmark and group."""
 
     metric: str
@@ -284,10 +286,10 @@ def prompted_images(
         pair: the columns of prompts that a prompt shares with its counterparts of other groups.
     """
     table = checked(images, IMAGES)
-    made = table.filter(status="ok").select("image_id", "model", "prompt_id").sort("image_id")
-    left_out["images not made"] += table.height - made.height
+    finished = table.filter(status="ok").select("image_id", "model", "prompt_id").sort("image_id")
+    left_out["images not made"] += table.height - finished.height
     if prompts is None:
-        return made.with_columns(group=pl.lit(None, pl.String))
+        return finished.with_columns(group=pl.lit(None, pl.String))
     asked = checked(prompts, PROMPTS)
     unknown = [name for name in pair if name not in PROMPTS.columns]
     if unknown:
@@ -300,8 +302,8 @@ def prompted_images(
                 f"no prompt has {' and '.join(pair)}, so none has a counterpart",
                 hint="Name the columns that prompts of one pair share.",
             )
-    known = made.join(named, on="prompt_id", how="inner").sort("image_id")
-    left_out["images of no known prompt"] += made.height - known.height
+    known = finished.join(named, on="prompt_id", how="inner").sort("image_id")
+    left_out["images of no known prompt"] += finished.height - known.height
     return known
 
 
@@ -327,27 +329,27 @@ def over_prompts(values: pl.DataFrame, *, confidence: float) -> Interval:
 
 
 def mean_rows(
-    values: pl.DataFrame, place: Place, params: Mapping[str, object], *, confidence: float
+    values: pl.DataFrame, scope: Scope, params: Mapping[str, object], *, confidence: float
 ) -> tuple[Row, list[pl.DataFrame]]:
     """Make the score that is the mean of some values, and the rows of these.
 
     Args:
         values: item, prompt_id (may be null) and value, at least one row.
-        place: where the score stands.
+        scope: where the score stands.
         params: how it was computed; `target` is added.
         confidence: of the interval.
     """
     answer = over_prompts(values, confidence=confidence)
     params = {**params, "target": answer.target}
-    about = asdict(place)
-    behind = value_rows(about, params, values.sort("item").select("item", "prompt_id", "value"))
-    return statistic_row(**about, answer=answer, params=params), [behind]
+    about = asdict(scope)
+    value_table = value_rows(about, params, values.sort("item").select("item", "prompt_id", "value"))
+    return statistic_row(**about, answer=answer, params=params), [value_table]
 
 
-def plain_row(place: Place, value: float, n: int, params: Mapping[str, object]) -> Row:
+def plain_row(scope: Scope, value: float, n: int, params: Mapping[str, object]) -> Row:
     """Make a score that describes the numbers beside it and has no interval of its own."""
     answer = Interval(value, math.nan, math.nan, n, "these")
-    return statistic_row(**asdict(place), answer=answer, params=params)
+    return statistic_row(**asdict(scope), answer=answer, params=params)
 
 
 # What families share, and how one is declared.

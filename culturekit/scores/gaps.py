@@ -190,8 +190,8 @@ def language_mean(score: pl.DataFrame, side: str, options: GapOptions) -> Row:
         "metric": row["metric"], "of": parsed(row["params"]), "scheme": options.scheme,
         "prompts": here["unit_id"].n_unique(), "target": answer.target,
     }  # fmt: skip
-    place: dict[str, Any] = {name: row[name] for name in ("model", "benchmark", "concept")}
-    return statistic_row("group_mean", **place, country=None, group=side, answer=answer, params=params)
+    scope: dict[str, Any] = {name: row[name] for name in ("model", "benchmark", "concept")}
+    return statistic_row("group_mean", **scope, country=None, group=side, answer=answer, params=params)
 
 
 def with_all_concepts(inside: pl.DataFrame) -> Iterator[pl.DataFrame]:
@@ -232,13 +232,13 @@ def one_gap(score: pl.DataFrame, a: str, b: str, options: GapOptions) -> Found:
     params: dict[str, object] = {
         "metric": row["metric"], "of": parsed(row["params"]), "scheme": options.scheme, "a": a, "b": b,
         "countries": {
-            side: sorted(own["country"].drop_nulls().unique()) for side, own in ((a, first), (b, second))
+            side: sorted(rows["country"].drop_nulls().unique()) for side, rows in ((a, first), (b, second))
         },
         "prompts": answer.common if by_pairs else answer.n, "paired": paired, "target": target,
     }  # fmt: skip
-    place: dict[str, Any] = {name: row[name] for name in ("model", "benchmark", "concept")}
-    place |= {"country": None, "group": f"{a} - {b}"}
-    return Found((row["metric"], row["benchmark"], row["params"]), place, params, answer)
+    scope: dict[str, Any] = {name: row[name] for name in ("model", "benchmark", "concept")}
+    scope |= {"country": None, "group": f"{a} - {b}"}
+    return Found((row["metric"], row["benchmark"], row["params"]), scope, params, answer)
 
 
 def target_of(pair: pl.DataFrame, options: GapOptions) -> Target:

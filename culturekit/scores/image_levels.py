@@ -101,12 +101,12 @@ def yaml_rows(path: Path) -> list[tuple[int, str, str, str]]:
     for scheme, groups in source.value.items():
         for group, members in (groups if isinstance(groups, dict) else {"": None}).items():
             if not isinstance(members, list) or not all(isinstance(member, str) for member in members):
-                line = source.place((scheme, group) if group else (scheme,)).line
+                line = source.position((scheme, group) if group else (scheme,)).line
                 problems.append(Problem(shape, str(path), line, f"{scheme}.{group}".rstrip(".")))
                 continue
             rows += [
-                (source.place((scheme, group, place)).line, scheme, group, str(country))
-                for place, country in enumerate(members)
+                (source.position((scheme, group, index)).line, scheme, group, str(country))
+                for index, country in enumerate(members)
             ]
     if problems:
         raise ConfigError(problems)
@@ -260,15 +260,15 @@ def mean_rows(
     """Average the column `value` of each model at each level, with the values; null values enter no mean."""
     scores: list[Row] = []
     values: list[pl.DataFrame] = []
-    for place, cell in cells_of(images, options.by):
+    for scope, cell in cells_of(images, options.by):
         known = cell.filter(pl.col("value").is_not_null())
-        place = {**place, "benchmark": options.benchmark, "metric": metric}
-        told = {**params, "target": target} | ({"scheme": options.scheme} if place.get("group") else {})
+        scope = {**scope, "benchmark": options.benchmark, "metric": metric}
+        settings = {**params, "target": target} | ({"scheme": options.scheme} if scope.get("group") else {})
         if known.height:
             average = share_interval if share else mean_interval
             answer: Interval = average(
                 known["value"].to_numpy(), clusters=prompts_of(known), target=target, confidence=options.confidence
             )
-            scores.append(statistic_row(**place, answer=answer, params=told))
-            values.append(value_rows(place, told, cell.rename({"image_id": "item"})))
+            scores.append(statistic_row(**scope, answer=answer, params=settings))
+            values.append(value_rows(scope, settings, cell.rename({"image_id": "item"})))
     return scores, values

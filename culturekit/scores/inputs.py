@@ -52,15 +52,15 @@ def check_countries(*matches: pl.DataFrame, where: Sequence[Path]) -> None:
     """
     lies = [table.select("country", "continent") for table in matches] or [pl.DataFrame()]
     check_rows(pl.concat(lies), MATCHES, ", ".join(map(str, where)))
-    places = sorted({place for table in matches for place in table["country"].drop_nulls().unique()})
+    places = sorted({name for table in matches for name in table["country"].drop_nulls().unique()})
     if all(map(CODE.fullmatch, places)):
         return
 
     from culturekit.builders.country_names import country_code
 
-    codes = {place: country_code(place) for place in places}
-    named = [place for place in places if codes[place] not in (None, place)]
-    if named and any(code == place for place, code in codes.items()):
+    codes = {name: country_code(name) for name in places}
+    named = [name for name in places if codes[name] not in (None, name)]
+    if named and any(code == name for name, code in codes.items()):
         raise UsageError(
             "matches name a country, and have codes for others", where=", ".join(map(str, where)),
             expected=str(codes[named[0]]), found=repr(named[0]), hint="Write codes in all rows, or names in all.",
@@ -190,10 +190,10 @@ def images_with_prompts(images: Path, prompts: Path | None, scratch: Path) -> pl
     table = read_table(images, IMAGES)
     if prompts is None:
         return table
-    said = read_table(prompts_table(prompts, scratch), PROMPTS).select(
+    prompt_rows = read_table(prompts_table(prompts, scratch), PROMPTS).select(
         "prompt_id", asked_concept="concept", asked_country="country", asked_group="group"
     )
-    joined = table.join(said, on="prompt_id", how="left", maintain_order="left")
+    joined = table.join(prompt_rows, on="prompt_id", how="left", maintain_order="left")
     for name in ("concept", "country", "group"):
         known = [pl.col(name)] if name in table.columns else []
         joined = joined.with_columns(pl.coalesce(*known, f"asked_{name}").alias(name))
@@ -323,17 +323,17 @@ class PairFolders(Files):
         for folder in self.places:
             manifest = read_manifest(folder)
             notes = {} if manifest is None else manifest.notes
-            own = dict(notes.get("parameters", {}))
-            if not own:
+            params = dict(notes.get("parameters", {}))
+            if not params:
                 continue
-            own["licence"] = str(notes.get("licence", ""))
-            known = found.setdefault(str(own["name"]), own)
-            if known != own:
-                differ = [key for key in {**known, **own} if known.get(key) != own.get(key)]
+            params["licence"] = str(notes.get("licence", ""))
+            known = found.setdefault(str(params["name"]), params)
+            if known != params:
+                differ = [key for key in {**known, **params} if known.get(key) != params.get(key)]
                 raise UsageError(
                     "the distances were measured in different ways", where=", ".join(map(str, self.places)),
                     expected=", ".join(f"{key} {known.get(key)}" for key in differ),
-                    found=", ".join(f"{key} {own.get(key)}" for key in differ), hint="Measure all with one.",
+                    found=", ".join(f"{key} {params.get(key)}" for key in differ), hint="Measure all with one.",
                 )  # fmt: skip
         return found
 

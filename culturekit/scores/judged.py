@@ -164,15 +164,15 @@ def answers_by_pool(
             found=", ".join(schemes) or ", ".join(annotations["criterion"].unique().sort()),
         )
     check_on_scale(table, options.ends)
-    said = table.with_columns(pool=pool_of(options.by), value=number_of(options))
-    own = said.filter(pl.col("value").is_finite()).sort("pool", "item_id", "annotator")
-    if (own if options.choice is None else own.filter(choice=options.choice)).is_empty():
+    rated = table.with_columns(pool=pool_of(options.by), value=number_of(options))
+    finite = rated.filter(pl.col("value").is_finite()).sort("pool", "item_id", "annotator")
+    if (finite if options.choice is None else finite.filter(choice=options.choice)).is_empty():
         raise NothingScored(
             f"no answer to {options.criterion!r} counts as a number, or 1",
             expected="ratings, or choice= with an answer that people gave",
             found=", ".join(table["choice"].drop_nulls().unique().sort()) or "neither ratings nor choices",
         )
-    parts = own.select("pool", "annotator", "value", image_id="item_id").partition_by("pool", maintain_order=True)
+    parts = finite.select("pool", "annotator", "value", image_id="item_id").partition_by("pool", maintain_order=True)
     return {part["pool"][0]: part for part in parts}
 
 
@@ -223,40 +223,40 @@ def rows_of(
     """Write one score twice: as the judge has it, and put right by a pool."""
     items = cell.select("prompt_id", "value", "weight", "unit_id", image_id="item", country="place")
     low, high = common_range(cell["metric"][0])
-    told = marked_items(items, answers, sample=sample, design=options.design, step=options.step, span=high - low)
-    check_range(told, low, high)
+    marked = marked_items(items, answers, sample=sample, design=options.design, step=options.step, span=high - low)
+    check_range(marked, low, high)
     population = about.get("target") == "population"
-    prompts = told.drop_nulls("people")["unit_id"].n_unique()
+    prompts = marked.drop_nulls("people")["unit_id"].n_unique()
     if population and prompts < FEWEST_PROMPTS:
         raise UsageError("people marked items of too few prompts", expected=str(FEWEST_PROMPTS), found=str(prompts))
     found = judged_mean(
-        told["value"].to_numpy(),
-        told["people"].fill_null(float("nan")).to_numpy(),
-        weights=told["weight"].to_numpy(),
-        chances=told["chance"].fill_null(1.0).to_numpy(),
-        clusters=told["unit_id"].to_list() if population else None,
+        marked["value"].to_numpy(),
+        marked["people"].fill_null(float("nan")).to_numpy(),
+        weights=marked["weight"].to_numpy(),
+        chances=marked["chance"].fill_null(1.0).to_numpy(),
+        clusters=marked["unit_id"].to_list() if population else None,
         confidence=options.confidence,
     )
-    own = answers.join(items.select("image_id"), on="image_id", how="semi")
-    marks = marks_of_answers(own, options.design)
+    of_items = answers.join(items.select("image_id"), on="image_id", how="semi")
+    marks = marks_of_answers(of_items, options.design)
     told_of = {**about, "target": found.corrected.target, "confidence": options.confidence, "alike": options.alike}
     people: dict[str, object] = {"criterion": options.criterion, "pool": pool, "pools_by": options.by,
                                  "people": found.alone.n, "trust": found.trust}  # fmt: skip
     people |= ({"choice": options.choice} if options.choice else {}) | ({"marked": marks} if marks else {})
-    place = {name: cell[name][0] for name in KEY if name != "params"}
-    yield statistic_row(**place, answer=within(found.judged, low, high), params={**told_of, "labels": "judged"})
+    scope = {name: cell[name][0] for name in KEY if name != "params"}
+    yield statistic_row(**scope, answer=within(found.judged, low, high), params={**told_of, "labels": "judged"})
     corrected = within(found.corrected, low, high)
-    yield statistic_row(**place, answer=corrected, params={**told_of, **people, "labels": "corrected"})
+    yield statistic_row(**scope, answer=corrected, params={**told_of, **people, "labels": "corrected"})
 
 
-def check_range(told: pl.DataFrame, low: float, high: float) -> None:
+def check_range(answers: pl.DataFrame, low: float, high: float) -> None:
     """Refuse what judge or people say that does not lie in the range of the metric."""
     for column, who in (("value", "what the judge says is"), ("people", "people's ratings are")):
-        said = told[column].drop_nulls().to_numpy()
-        if said.min() < low - ROUNDING or said.max() > high + ROUNDING:
+        values = answers[column].drop_nulls().to_numpy()
+        if values.min() < low - ROUNDING or values.max() > high + ROUNDING:
             raise UsageError(
                 f"{who} not on the scale of the metric", expected=f"from {low:g} to {high:g}",
-                found=f"from {said.min():g} to {said.max():g}",
+                found=f"from {values.min():g} to {values.max():g}",
                 hint="Say which ratings people could give: lowest and highest.",
             )  # fmt: skip
 

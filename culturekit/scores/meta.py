@@ -177,8 +177,8 @@ def _settled(
 def _without_later(stage: Stage, _: object) -> Stage:
     """Leave out options that came later and say nothing: a stage that does without them is the stage it was."""
     usual = asdict(MetaOptions())
-    said = {name: value for name, value in stage.options.items() if name not in LATER or value != usual[name]}
-    return replace(stage, options=said)
+    decisive = {name: value for name, value in stage.options.items() if name not in LATER or value != usual[name]}
+    return replace(stage, options=decisive)
 
 
 @scores(
@@ -220,26 +220,26 @@ def meta(
     Pool by pool, and metrics with each other.
     """
     people = None if annotations is None else read_answers(annotations, distinct=distinct)
-    parts, own = [values.table()] if values else [], None
+    parts, measured = [values.table()] if values else [], None
     asked = None if prompts is None else read_table(prompts, PROMPTS)
     if quality and not matches:
-        own = quality_values(quality.together(QUALITY), images.together(IMAGES), asked)
-        parts.append(own)
+        measured = quality_values(quality.together(QUALITY), images.together(IMAGES), asked)
+        parts.append(measured)
     elif matches:  # what tables of single images say becomes values, written beside the scores
-        own = automatic_values(
+        measured = automatic_values(
             [read_table(path, QUALITY) for path in quality.places],
             tables_of_matches(matches.places),
             asked,
             items=[] if people is None else people["item_id"].unique().to_list(),
         )
-        parts.append(own)
+        parts.append(measured)
     answer = score_meta(
         pl.concat(parts).unique(VALUES.key, keep="first", maintain_order=True).sort(VALUES.key),
         annotations=people,
         human=human.table() if human else None,
         options=options,
     )
-    return answer if own is None else Scored(answer.scores, own, answer.left_out)
+    return answer if measured is None else Scored(answer.scores, measured, answer.left_out)
 
 
 def quality_values(quality: pl.DataFrame, images: pl.DataFrame, prompts: pl.DataFrame | None) -> pl.DataFrame:
@@ -358,5 +358,5 @@ def correlations(
             **({} if options.level == "item" else {"level": options.level}),
             **({"scheme": options.scheme} if group else {}),
         }
-        place: Row = {"model": model, "benchmark": str(a.about["benchmark"]), "group": group}
-        yield statistic_row(metric, answer=answer, params=with_reason(params, answer, FEW), **place)
+        scope: Row = {"model": model, "benchmark": str(a.about["benchmark"]), "group": group}
+        yield statistic_row(metric, answer=answer, params=with_reason(params, answer, FEW), **scope)

@@ -65,18 +65,22 @@ def settings_made(stage: Callable[..., Any], stated: Mapping[str, Any]) -> dict[
     names = [each.name for each in settings if each.help and each.name in stated and each.name not in groups]
     hints = get_type_hints(stage, include_extras=True)
     kinds: dict[str, Any] = {name: (hints[name], ...) for name in names}
-    made = create_model(stage.__name__, __config__={"arbitrary_types_allowed": True}, **kinds)(
+    validated = create_model(stage.__name__, __config__={"arbitrary_types_allowed": True}, **kinds)(
         **{name: stated[name] for name in names}
     )
-    return {**{name: getattr(made, name) for name in names}, **groups}
+    return {**{name: getattr(validated, name) for name in names}, **groups}
 
 
 def options_made(cls: Any, stated: Mapping[str, Any], default: Any = MISSING) -> Any:  # noqa: ANN401 - any dataclass
     """Make a dataclass of what is stated, its groups too; a group keeps what its default says of the rest."""
     given = {each.name: stated[each.name] for each in declared(cls) if each.help and each.name in stated}
     groups = {each.name: options_made(each.kind, stated, each.default) for each in declared(cls) if is_group(each)}
-    made = TypeAdapter(cls).validate_python({**given, **groups})
-    return made if default is MISSING else replace(default, **{name: getattr(made, name) for name in given}, **groups)
+    options = TypeAdapter(cls).validate_python({**given, **groups})
+    return (
+        options
+        if default is MISSING
+        else replace(default, **{name: getattr(options, name) for name in given}, **groups)
+    )
 
 
 def as_inputs(stage: Callable[..., Any], inputs: Mapping[str, Any]) -> dict[str, Any]:

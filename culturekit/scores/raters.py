@@ -24,30 +24,30 @@ def raters_of(
     Returns:
         Conforms to RATERS.
     """
-    said = pl.coalesce(pl.col("value").cast(pl.String), "choice")
+    answer = pl.coalesce(pl.col("value").cast(pl.String), "choice")
     question = ("item_id", "scheme", "criterion")
-    shared = answers.with_columns(said=said).with_columns(
-        asked=pl.when(said.is_not_null()).then(pl.len().over(*question) - 1),
-        alike=pl.when(said.is_not_null()).then(pl.len().over(*question, "said") - 1),
+    shared = answers.with_columns(said=answer).with_columns(
+        asked=pl.when(answer.is_not_null()).then(pl.len().over(*question) - 1),
+        alike=pl.when(answer.is_not_null()).then(pl.len().over(*question, "said") - 1),
     )
     tables = {"answers": shared, "checks": checks, "aside": quarantine.drop_nulls("annotator")}
-    own = {name: table.partition_by("annotator", as_dict=True) for name, table in tables.items()}
-    names = sorted({str(name) for parts in own.values() for (name,) in parts})
+    by_person = {name: table.partition_by("annotator", as_dict=True) for name, table in tables.items()}
+    names = sorted({str(name) for parts in by_person.values() for (name,) in parts})
     harmful = {flag for flag in FLAGS if flag not in keep}
-    rows = [_row(name, {kind: parts.get((name,)) for kind, parts in own.items()}, harmful) for name in names]
+    rows = [_row(name, {kind: parts.get((name,)) for kind, parts in by_person.items()}, harmful) for name in names]
     return pl.DataFrame(rows, schema=RATERS.schema).sort(RATERS.key)
 
 
-def _row(name: str, own: Mapping[str, pl.DataFrame | None], harmful: set[str]) -> dict[str, Any]:
-    given, looked = own["answers"], own["checks"]
+def _row(name: str, tables: Mapping[str, pl.DataFrame | None], harmful: set[str]) -> dict[str, Any]:
+    given, looked = tables["answers"], tables["checks"]
     answers = [] if given is None else given.to_dicts()
     flags = sorted({flag for row in answers for flag in row["flags"] if flag in FLAGS})
     held = [] if looked is None else looked.to_dicts()
     asked_of = {kind: _held([row for row in held if row["kind"] == kind]) for kind in ("check", "repeat", "gold")}
     asked = sum(row["asked"] or 0 for row in answers)
     timed = {row["item_id"]: row["seconds"] for row in answers if row["seconds"] is not None}
-    aside = Counter() if own["aside"] is None else Counter(
-        reason for *_, reason in own["aside"].select("file", "task_number", "annotation_number", "reason").unique(
+    aside = Counter() if tables["aside"] is None else Counter(
+        reason for *_, reason in tables["aside"].select("file", "task_number", "annotation_number", "reason").unique(
             ["file", "task_number", "annotation_number"], keep="first", maintain_order=True).iter_rows()
     )  # fmt: skip
     same_as = next(
@@ -84,11 +84,11 @@ def _why(row: Mapping[str, Any], flags: Sequence[str], aside: Counter[str]) -> s
         TRIAL_FAILED: "failed the trial",
         COPIED: f"gave the same answers as {row['same_as'] or 'somebody else'}",
     }
-    said = [reasons[flag] for flag in flags]
+    reasons_given = [reasons[flag] for flag in flags]
     if aside:
         most, _ = aside.most_common(1)[0]
-        said.append(f"{counted(row['quarantined'], 'answers')} in quarantine ({most})")
-    return "; ".join(said) or "answered checks and repeats only"
+        reasons_given.append(f"{counted(row['quarantined'], 'answers')} in quarantine ({most})")
+    return "; ".join(reasons_given) or "answered checks and repeats only"
 
 
 def who_counted(raters: pl.DataFrame) -> str:
@@ -106,13 +106,13 @@ def who_counted(raters: pl.DataFrame) -> str:
     left_out = [f"{row['annotator']} ({row['why']})" for row in dropped[:NAMED]]
     left_out += [f"and {len(dropped) - NAMED} more, whom raters.parquet names"] * (len(dropped) > NAMED)
     people = "person" if len(rows) == 1 else "people"
-    said = [f"{len(rows)} {people} answered, and {len(kept)} of them count{'s' * (len(kept) == 1)}{names}."]
-    said += [f"Left out: {', '.join(left_out)}."] if dropped else []
+    sentences = [f"{len(rows)} {people} answered, and {len(kept)} of them count{'s' * (len(kept) == 1)}{names}."]
+    sentences += [f"Left out: {', '.join(left_out)}."] if dropped else []
     if len(kept) == 1:
-        said.append("Every score of people's answers rests on one person.")
+        sentences.append("Every score of people's answers rests on one person.")
     elif alone:
-        said.append(f"What people of {', '.join(alone)} say rests on one person each.")
-    return " ".join(said)
+        sentences.append(f"What people of {', '.join(alone)} say rests on one person each.")
+    return " ".join(sentences)
 
 
 def status_line(row: Mapping[str, Any]) -> tuple[str, ...]:

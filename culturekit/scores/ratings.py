@@ -21,8 +21,8 @@ from culturekit.scores.catalog import describe
 from culturekit.scores.diversity import Distinct
 from culturekit.scores.family import (
     Confidence,
-    Place,
     Row,
+    Scope,
     Scored,
     mean_rows,
     plain_row,
@@ -217,14 +217,14 @@ def rating_rows(rated: pl.DataFrame, options: RatingOptions) -> Iterator[tuple[R
     keys, items = item_scores(rated)
     prompts = rated.select("item_id", "prompt_id").unique()
     for cell in likert_table(rated).iter_rows(named=True):
-        own = items.filter([pl.col(key).eq_missing(cell[key]) for key in keys]).join(prompts, on="item_id")
+        part = items.filter([pl.col(key).eq_missing(cell[key]) for key in keys]).join(prompts, on="item_id")
         params = {"criterion": cell["criterion"], **whose(cell["pool"])}
-        place = Place("rating_mean", cell["model"], cell["scheme"], cell["group"])
-        scores = own.select("prompt_id", item="item_id", value="score")
-        yield mean_rows(scores, place, params, confidence=options.confidence)
+        scope = Scope("rating_mean", cell["model"], cell["scheme"], cell["group"])
+        scores = part.select("prompt_id", item="item_id", value="score")
+        yield mean_rows(scores, scope, params, confidence=options.confidence)
         for name, metric in (("sd", "rating_sd"), ("within", "rating_within")):
             if cell[name] is not None:
-                yield plain_row(replace(place, metric=metric), cell[name], cell["items"], params), []
+                yield plain_row(replace(scope, metric=metric), cell[name], cell["items"], params), []
 
 
 def choice_rows(chosen: pl.DataFrame, options: RatingOptions) -> Iterator[tuple[Row, list[pl.DataFrame]]]:
@@ -237,7 +237,7 @@ def choice_rows(chosen: pl.DataFrame, options: RatingOptions) -> Iterator[tuple[
             items = cell.group_by("item_id", "prompt_id").agg(value=share).rename({"item_id": "item"})
             yield mean_rows(
                 items,
-                Place("choice_rate", head["model"], head["scheme"], head["group"]),
+                Scope("choice_rate", head["model"], head["scheme"], head["group"]),
                 {"criterion": head["criterion"], **whose(head["annotator_region"]), "choice": choice},
                 confidence=options.confidence,
             )

@@ -128,20 +128,20 @@ def shuffled(images: pl.DataFrame, by: str, seed: int) -> pl.Series:
     return pl.Series("order", numbers)
 
 
-def balanced_references(shown: pl.DataFrame, made: pl.DataFrame, *, seed: int) -> Equal:
+def balanced_references(shown: pl.DataFrame, generated: pl.DataFrame, *, seed: int) -> Equal:
     """Draw equally many references of each concept that images were made for, spread evenly over countries.
 
     Within a concept countries take turns, each giving one of its references at random, until the number is reached.
     References without a concept cannot be balanced: then all are meant.
     """
-    if shown["concept"].null_count() or made["concept"].null_count():
+    if shown["concept"].null_count() or generated["concept"].null_count():
         return Equal(shown)
-    asked = shown.join(made.select("concept").unique(), on="concept", how="semi", maintain_order="left")
+    asked = shown.join(generated.select("concept").unique(), on="concept", how="semi", maintain_order="left")
     if asked.is_empty():
         return Equal(shown)
     least, each = asked.group_by("concept").len().sort("len", "concept").row(0)
-    place = pl.concat_str("concept", pl.col("country").fill_null(""), separator="\n")
-    ordered = asked.with_columns(place=place)
+    keys = pl.concat_str("concept", pl.col("country").fill_null(""), separator="\n")
+    ordered = asked.with_columns(place=keys)
     ordered = ordered.with_columns(order=shuffled(ordered, "place", seed))
     ordered = ordered.with_columns(turn=pl.col("order").rank("ordinal").over("place"))
     ranked = ordered.sort("concept", "turn", "order", "image_id").with_columns(
@@ -207,7 +207,7 @@ class RealismOptions:
 class Cell:
     """Images of a model, and the real images they are held against."""
 
-    place: Row  # model, and the columns of the level
+    scope: Row  # model, and the columns of the level
     images: pl.DataFrame  # the generated ones, as `placed` gives them
     references: pl.DataFrame  # the real ones
     per_cell: int | None  # how many real ones were drawn of each cell; None where no level is meant
@@ -216,7 +216,7 @@ class Cell:
 
 
 def cells_with_references(
-    made: pl.DataFrame,
+    generated: pl.DataFrame,
     shown: pl.DataFrame,
     reals: NDArray[np.floating],
     fakes: NDArray[np.floating],
@@ -231,8 +231,8 @@ def cells_with_references(
     out and counted.
     """
     by = options.means.by
-    for place, images in cells_of(made, ()):
-        yield Cell(place, images, whole.images, None, whole.params)
+    for scope, images in cells_of(generated, ()):
+        yield Cell(scope, images, whole.images, None, whole.params)
     if (
         options.balanced
         and shown.select(pl.all_horizontal(pl.col("concept", "country", "group").is_null()).all()).item()
@@ -241,27 +241,27 @@ def cells_with_references(
         return
     if not by:
         return
-    drawn, each, told, parted = whole.images, None, whole.params, made
-    if not told or set(by) != {("concept",)}:
-        told = {}
+    drawn, each, stated, parted = whole.images, None, whole.params, generated
+    if not stated or set(by) != {("concept",)}:
+        stated = {}
         usable = without_copies(shown, reals, "real images with the vector of another", left_out)
         parted = pl.concat([
             without_copies(images, fakes, "generated images with the vector of another of the model", left_out)
-            for images in made.partition_by("model", maintain_order=True)
+            for images in generated.partition_by("model", maintain_order=True)
         ])  # fmt: skip
         drawn, each = balanced(usable, parted, options, left_out)
-    for place, images in cells_of(parted, by):
-        columns = [name for name in place if name != "model"]
+    for scope, images in cells_of(parted, by):
+        columns = [name for name in scope if name != "model"]
         if not columns:
             continue
-        references = drawn.filter(pl.all_horizontal(pl.col(name) == place[name] for name in columns))
+        references = drawn.filter(pl.all_horizontal(pl.col(name) == scope[name] for name in columns))
         size = min(images.height, references.height)
         if size <= options.k:
             left_out[f"cells with at most {options.k} images, real or generated"] += 1
         elif size < options.fewest:
             left_out[f"cells with fewer than {options.fewest} images, real or generated"] += 1
         else:
-            yield Cell(place, images, references, each, told)
+            yield Cell(scope, images, references, each, stated)
 
 
 def without_copies(
@@ -274,23 +274,23 @@ def without_copies(
 
 
 def balanced(
-    shown: pl.DataFrame, made: pl.DataFrame, options: RealismOptions, left_out: Counter[str]
+    shown: pl.DataFrame, generated: pl.DataFrame, options: RealismOptions, left_out: Counter[str]
 ) -> tuple[pl.DataFrame, int]:
     """Draw equally many references of every cell of the finest level that some model has images of."""
     names = {name for level in options.means.by for name in level}
-    if shown["concept"].null_count() == 0 and made["concept"].null_count() == 0:
+    if shown["concept"].null_count() == 0 and generated["concept"].null_count() == 0:
         # Objects weigh the same in a region, also where regions are not parted by object.
         names.add("concept")
     columns = [column for name, column in LEVELS.items() if name in names]
     known = shown.filter(pl.all_horizontal(pl.col(columns).is_not_null()))
     left_out["real images that no level has a place for"] += shown.height - known.height
-    asked = known.join(made.select(columns).unique(), on=columns, how="semi", maintain_order="left")
+    asked = known.join(generated.select(columns).unique(), on=columns, how="semi", maintain_order="left")
     left_out["real images of cells without generated ones"] += known.height - asked.height
     if asked.is_empty():
         raise NothingScored(
             "no cell has both real and generated images",
             expected=f"the same {' and '.join(columns)} on both sides",
-            found=f"{known.height} real images with a place, {made.height} generated ones",
+            found=f"{known.height} real images with a place, {generated.height} generated ones",
         ).counting(left_out)
     cells = asked.select(pl.concat_str(columns, separator=" / ")).to_series().to_list()
     drawn = asked[balanced_sample(cells, size=options.per_cell, rng=own_generator(options.seed, "references"))]
@@ -313,32 +313,32 @@ def cell_rows(
     target = "population" if prompts is None else target
     codes = np.arange(len(fake)) if prompts is None else np.unique(prompts, return_inverse=True)[1]
     groups = codes if target == "population" else np.arange(len(fake))
-    place = {**cell.place, "benchmark": options.means.benchmark}
+    scope = {**cell.scope, "benchmark": options.means.benchmark}
     try:
         found = neighbourhoods(real, fake, k=options.k, groups=groups, cache=cache)
     except UsageError as error:
-        error.where = error.where or f"model {cell.place['model']!r}"
+        error.where = error.where or f"model {cell.scope['model']!r}"
         raise
     confidence = options.means.confidence
     strata = None if target == "population" else codes
     coverage = coverage_interval(found, strata=strata, groups=int(groups.max()) + 1, confidence=confidence)
-    rows, values = prdc_rows(cell, found, coverage, place, params, prompts, target, confidence)
+    rows, values = prdc_rows(cell, found, coverage, scope, params, prompts, target, confidence)
     distance = Interval(frechet_distance(real, fake), np.nan, np.nan, len(fake), target)
     counts = {"n_fake": len(fake)}
-    own = {
+    stated = {
         **params,
         **counts,
         "called": called("frechet_distance", options.encoder),
         "no_interval": NO_FRECHET_INTERVAL,
     }
-    own |= few_for(real, fake)
-    rows.append(statistic_row(**{**place, "metric": "frechet_distance"}, answer=distance, params=own))
+    stated |= few_for(real, fake)
+    rows.append(statistic_row(**{**scope, "metric": "frechet_distance"}, answer=distance, params=stated))
     kernel = kernel_distance_interval(fake, real, a_clusters=groups, confidence=confidence)
     if min(len(np.unique(groups)), len(real)) < FEWEST_PROMPTS:
         kernel = replace(kernel, low=np.nan, high=np.nan)
-    own = {**params, "called": called("kernel_distance", options.encoder), "target": KERNEL_TARGETS[target]}
-    own = with_reason(own, kernel, FEW_UNITS)
-    rows.append(statistic_row(**{**place, "metric": "kernel_distance"}, answer=kernel, params=own))
+    stated = {**params, "called": called("kernel_distance", options.encoder), "target": KERNEL_TARGETS[target]}
+    stated = with_reason(stated, kernel, FEW_UNITS)
+    rows.append(statistic_row(**{**scope, "metric": "kernel_distance"}, answer=kernel, params=stated))
     return rows, values
 
 
@@ -352,7 +352,7 @@ def few_for(real: NDArray[np.floating], fake: NDArray[np.floating]) -> dict[str,
 def params_of(cell: Cell, options: RealismOptions) -> dict[str, object]:
     """Say what every score of a cell depends on."""
     balanced = {"references": "balanced", "per_cell": cell.per_cell, "seed": options.seed, "copies": "left out"}
-    scheme = {"scheme": options.means.scheme} if cell.place.get("group") else {}
+    scheme = {"scheme": options.means.scheme} if cell.scope.get("group") else {}
     whole = dict(cell.params) or {"references": "all", "copies": "kept"}
     return {
         "encoder": dict(options.encoder),
@@ -366,7 +366,7 @@ def prdc_rows(
     cell: Cell,
     found: Neighbourhoods,
     coverage: Interval,
-    place: Row,
+    scope: Row,
     params: Mapping[str, object],
     prompts: list[str] | None,
     target: Target,
@@ -386,11 +386,11 @@ def prdc_rows(
         "prdc_coverage": (coverage, {**params, **counts, "target": target}, found.covered),
     }  # fmt: skip
     rows, values = [], []
-    for metric, (answer, told, behind) in answers.items():
-        images = cell.images if told is of_fakes else cell.references
-        rows.append(statistic_row(**{**place, "metric": metric}, answer=answer, params=told))
-        one_each = images.rename({"image_id": "item"}).with_columns(value=pl.Series(behind).cast(pl.Float64))
-        values.append(value_rows({**place, "metric": metric}, told, one_each))
+    for metric, (answer, stated, value_table) in answers.items():
+        images = cell.images if stated is of_fakes else cell.references
+        rows.append(statistic_row(**{**scope, "metric": metric}, answer=answer, params=stated))
+        one_each = images.rename({"image_id": "item"}).with_columns(value=pl.Series(value_table).cast(pl.Float64))
+        values.append(value_rows({**scope, "metric": metric}, stated, one_each))
     return rows, values
 
 
@@ -638,22 +638,22 @@ def score_realism(given: RealismInput, *, options: RealismOptions) -> Scored:
     check_same_width(("real", reals), ("fake", fakes))
     check_apart(given)
     shown, equal, whole = chosen(given, options, left_out)
-    made = equal.images
-    target = target_of(made, means)
+    images = equal.images
+    target = target_of(images, means)
     cache: RadiiCache = {}
     scores, values = [], []
-    for cell in cells_with_references(made, shown, reals, fakes, whole, options, left_out):
-        told = params_of(cell, options) | equal.params
-        rows, behind = cell_rows(cell, reals, fakes, options, params=told, target=target, cache=cache)
+    for cell in cells_with_references(images, shown, reals, fakes, whole, options, left_out):
+        stated = params_of(cell, options) | equal.params
+        rows, value_table = cell_rows(cell, reals, fakes, options, params=stated, target=target, cache=cache)
         scores += rows
-        values += behind
+        values += value_table
     few = sum('"few_images":' in row["params"] for row in scores)
     if few:
         logger.warning("%d Fréchet distances of fewer images than dimensions say little: few_images in params", few)
     if given.probs is not None:
-        rows, behind = class_rows(given.probs, given.images, options, left_out)
+        rows, value_table = class_rows(given.probs, given.images, options, left_out)
         scores += rows
-        values += behind
+        values += value_table
     return scored(scores, values, left_out=left_out)
 
 
@@ -672,7 +672,7 @@ def check_apart(given: RealismInput) -> None:
 def chosen(given: RealismInput, options: RealismOptions, left_out: Counter[str]) -> tuple[pl.DataFrame, Equal, Equal]:
     """Place all images: the real ones, the generated ones that are scored, and the real ones they are held against."""
     means, wants_places = options.means, bool(options.means.by) or options.balanced
-    made = placed(given.fake.ids, given.images, means, what="generated vectors", left_out=left_out)
+    generated = placed(given.fake.ids, given.images, means, what="generated vectors", left_out=left_out)
     if wants_places and given.references is None:
         raise UsageError(
             "levels and balanced references need to know where the real images belong",
@@ -680,9 +680,9 @@ def chosen(given: RealismInput, options: RealismOptions, left_out: Counter[str])
         )
     places = given.references if wants_places else None
     shown = placed(given.real.ids, places, means, what="real vectors", left_out=left_out)
-    for side, rows, ids in (("generated", made, given.fake.ids), ("real", shown, given.real.ids)):
+    for side, rows, ids in (("generated", generated, given.fake.ids), ("real", shown, given.real.ids)):
         check_known(rows, f"{side} vectors", ids)
-    equal = equal_images(made, seed=options.seed, most=options.most) if options.equal else Equal(made)
+    equal = equal_images(generated, seed=options.seed, most=options.most) if options.equal else Equal(generated)
     left_out[BEYOND] += equal.left_out
     whole = balanced_references(shown, equal.images, seed=options.seed) if options.balanced else Equal(shown)
     each = whole.params.get("per_concept")
@@ -703,9 +703,9 @@ def class_rows(
     probs: LabelledVectors, images: pl.DataFrame | None, options: RealismOptions, left_out: Counter[str]
 ) -> Rows:
     """Score what a classifier said of each model's images, in order of their ids; the values are the splits'."""
-    made = placed(probs.ids, images, options.means, what="class probabilities", left_out=left_out)
-    check_known(made, "class probabilities", probs.ids)
-    equal = equal_images(made, seed=options.seed, most=options.most) if options.equal else Equal(made)
+    generated = placed(probs.ids, images, options.means, what="class probabilities", left_out=left_out)
+    check_known(generated, "class probabilities", probs.ids)
+    equal = equal_images(generated, seed=options.seed, most=options.most) if options.equal else Equal(generated)
     rows, values = [], []
     for cell in equal.images.partition_by("model", maintain_order=True):
         if cell.height < options.splits:
@@ -716,9 +716,9 @@ def class_rows(
             "encoder": dict(options.classifier), "licence": licence_of(options.classifier), "splits": options.splits,
             "n_fake": cell.height, "no_interval": NO_INCEPTION_INTERVAL, **equal.params,
         }  # fmt: skip
-        place = {"model": cell["model"][0], "benchmark": options.means.benchmark, "metric": "inception_score"}
+        scope = {"model": cell["model"][0], "benchmark": options.means.benchmark, "metric": "inception_score"}
         answer = Interval(float(splits.mean()), np.nan, np.nan, cell.height, "these")
-        rows.append(statistic_row(**place, answer=answer, params=params))
+        rows.append(statistic_row(**scope, answer=answer, params=params))
         parts = pl.DataFrame({"item": [f"split {number}" for number in range(len(splits))], "value": splits})
-        values.append(value_rows(place, params, parts))
+        values.append(value_rows(scope, params, parts))
     return rows, values

@@ -47,11 +47,11 @@ NOTHING_COMMON = "no image for which both routes name a label of this level"
 NONE_SHOWN = "(none shown)"
 
 # What a route says of an image: a label; a label it is not sure of, or none; that nothing is shown; nothing at all
-SAID = ("named", "abstained", "none shown", "no answer")
+OUTCOMES = ("named", "abstained", "none shown", "no answer")
 
 READ = ("ok", "repaired")  # Outcomes of judgments whose reply could be read
 
-PLACE = ("model", "prompt_id", "concept", "repeat", "slot")
+IMAGE_KEY = ("model", "prompt_id", "concept", "repeat", "slot")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def read_route(matches: pl.DataFrame, judgments: pl.DataFrame | None, *, name: s
     if len(methods) > 1:
         raise UsageError(f"route {name} has several methods", expected="one", found=", ".join(methods))
     unlabelled = pl.col("artifact").is_null()
-    said = (
+    answer = (
         pl.when(unlabelled & (pl.col("choice") == "no"))
         .then(pl.lit("none shown"))
         .when(unlabelled & pl.col("choice").is_null())
@@ -89,8 +89,8 @@ def read_route(matches: pl.DataFrame, judgments: pl.DataFrame | None, *, name: s
         .then(pl.lit("abstained"))
         .otherwise(pl.lit("named"))
     )
-    told = nearest.join(choices(judgments), on="image_id", how="left").with_columns(said=said).drop("choice")
-    return Route(methods[0] if methods else name, told.sort("image_id"))
+    table = nearest.join(choices(judgments), on="image_id", how="left").with_columns(said=answer).drop("choice")
+    return Route(methods[0] if methods else name, table.sort("image_id"))
 
 
 def choices(judgments: pl.DataFrame | None) -> pl.DataFrame:
@@ -112,10 +112,10 @@ def common_images(a: Route, b: Route) -> pl.DataFrame:
         `country_a`, in the order of the images.
     """
     columns = ["image_id", *LEVELS, "said"]
-    joined = a.images.select(*PLACE, *columns).join(
-        b.images.select(*columns, **{f"{name}_other": name for name in PLACE}), on="image_id", suffix="_b"
+    joined = a.images.select(*IMAGE_KEY, *columns).join(
+        b.images.select(*columns, **{f"{name}_other": name for name in IMAGE_KEY}), on="image_id", suffix="_b"
     )
-    apart = joined.filter(pl.any_horizontal(pl.col(name).ne_missing(pl.col(f"{name}_other")) for name in PLACE))
+    apart = joined.filter(pl.any_horizontal(pl.col(name).ne_missing(pl.col(f"{name}_other")) for name in IMAGE_KEY))
     if apart.height:
         raise UsageError(
             f"{apart.height} images stand elsewhere in the two tables",
@@ -124,7 +124,7 @@ def common_images(a: Route, b: Route) -> pl.DataFrame:
             hint="Map and tag the same table of images, with the same prompts.",
         )
     named = {name: f"{name}_a" for name in (*LEVELS, "said")}
-    return joined.rename(named).drop([f"{name}_other" for name in PLACE]).sort("image_id")
+    return joined.rename(named).drop([f"{name}_other" for name in IMAGE_KEY]).sort("image_id")
 
 
 def side_by_side(common: pl.DataFrame, level: str) -> pl.DataFrame:
@@ -154,7 +154,7 @@ def spelled(labels: pl.Series) -> pl.Series:
 def counted(common: pl.DataFrame) -> Mapping[str, int]:
     """Count what each route says of common images, such as `abstained_a`."""
     found = {side: Counter(common[f"said_{side}"].to_list()) for side in ("a", "b")}
-    return {f"{said.replace(' ', '_')}_{side}": found[side][said] for side in ("a", "b") for said in SAID}
+    return {f"{outcome.replace(' ', '_')}_{side}": found[side][outcome] for side in ("a", "b") for outcome in OUTCOMES}
 
 
 # The scores of two routes, side by side.
@@ -339,13 +339,13 @@ def agreement_rows(
     """Compare the routes image by image, for each model and concept, and each model over its concepts."""
     for model, concept, images in parts_of(common):
         here = {"model": model} if concept is None else {"model": model, "concept": concept}
-        own = [route.images.filter(**here).height for route in (one, other)]
+        heights = [route.images.filter(**here).height for route in (one, other)]
         about = {
             "between": list(between),
             "confidence": options.confidence,
             "common": images.height,
-            "images_a": own[0],
-            "images_b": own[1],
+            "images_a": heights[0],
+            "images_b": heights[1],
             **counted(images),
         }
         for level in LEVELS:

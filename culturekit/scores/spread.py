@@ -200,22 +200,22 @@ def score_spread(
     left_out: Counter[str] = Counter()
     tables: list[tuple[str, pl.DataFrame, dict[str, object]]] = []
     if vectors is not None:
-        made: dict[str, object] = {"encoder": dict(encoder), "licence": licence_of(encoder), "size": options.size}
-        tables.append(("mean_cosine", batch_cosines(images, vectors, options.size, left_out), made))
+        base: dict[str, object] = {"encoder": dict(encoder), "licence": licence_of(encoder), "size": options.size}
+        tables.append(("mean_cosine", batch_cosines(images, vectors, options.size, left_out), base))
     if distances is not None:
         other = distances.filter(pl.col("images") != options.size)
         left_out[f"images of batches of another size than {options.size}"] += int(other["images"].sum())
         full = own_batches(distances.filter(pl.col("images") == options.size), images, options.size, left_out)
-        for (measure,), own in full.group_by("measure", maintain_order=True):
-            made = {"measure": dict(measures.get(str(measure), {"name": measure})), "size": options.size}
-            tables.append(("mean_lpips", own.rename({"distance": "value"}), made))
+        for (measure,), part in full.group_by("measure", maintain_order=True):
+            base = {"measure": dict(measures.get(str(measure), {"name": measure})), "size": options.size}
+            tables.append(("mean_lpips", part.rename({"distance": "value"}), base))
     scores: list[Row] = []
     values: list[pl.DataFrame] = []
-    for metric, batches, made in tables:
-        for place, own in parts_of(batches):
-            score, behind = answer(metric, place, own, made, options)
+    for metric, batches, base in tables:
+        for scope, part in parts_of(batches):
+            score, value_table = answer(metric, scope, part, base, options)
             scores.append(score)
-            values.append(behind)
+            values.append(value_table)
     return scored(scores, values, left_out=left_out)
 
 
@@ -243,29 +243,29 @@ def batch_cosines(images: pl.DataFrame, vectors: LabelledVectors, size: int, lef
     left_out[NO_PROMPT] += known.height - ordered.height
     ordered = ordered.sort("model", "prompt_id", "repeat", "slot", "image_id")
     rows = []
-    for (model, prompt, repeat), own in ordered.group_by("model", "prompt_id", "repeat", maintain_order=True):
-        places = own["row"].to_numpy()
+    for (model, prompt, repeat), part in ordered.group_by("model", "prompt_id", "repeat", maintain_order=True):
+        places = part["row"].to_numpy()
         full = len(places) // size
         left_out[INCOMPLETE] += len(places) - full * size
         for number in range(full):
             batch = np.asarray(vectors.vectors[places[number * size : (number + 1) * size]])
-            rows.append((model, own["concept"][0], prompt, repeat, size, mean_cosine(batch)))
+            rows.append((model, part["concept"][0], prompt, repeat, size, mean_cosine(batch)))
     names = {"model": pl.String, "concept": pl.String, "prompt_id": pl.String, "repeat": pl.UInt16}
     return pl.DataFrame(rows, {**names, "images": pl.UInt32, "value": pl.Float64}, orient="row")
 
 
 def parts_of(batches: pl.DataFrame) -> Iterator[tuple[Row, pl.DataFrame]]:
     """Give the batches of each model and concept, and of each model where it has several concepts."""
-    for (model,), own in batches.sort("model", "concept").group_by("model", maintain_order=True):
-        concepts = own["concept"].unique().sort().to_list()
+    for (model,), part in batches.sort("model", "concept").group_by("model", maintain_order=True):
+        concepts = part["concept"].unique().sort().to_list()
         for concept in concepts:
-            yield {"model": model, "concept": concept}, own.filter(pl.col("concept").eq_missing(concept))
+            yield {"model": model, "concept": concept}, part.filter(pl.col("concept").eq_missing(concept))
         if len(concepts) > 1:
-            yield {"model": model, "concept": None}, own
+            yield {"model": model, "concept": None}, part
 
 
 def answer(
-    metric: str, place: Row, batches: pl.DataFrame, made: Mapping[str, object], options: SpreadOptions
+    metric: str, scope: Row, batches: pl.DataFrame, base: Mapping[str, object], options: SpreadOptions
 ) -> tuple[Row, pl.DataFrame]:
     """Average the batches over repeats and prompts, and write score and values."""
     ordered = batches.sort("prompt_id", "repeat", maintain_order=True)
@@ -274,9 +274,9 @@ def answer(
         ordered["value"].to_numpy(), repeats.of_row, repeats, target=options.target, confidence=options.confidence
     )
     params: dict[str, object] = {
-        **made, "target": options.target, "confidence": options.confidence, "prompts": len(set(repeats.prompts)),
+        **base, "target": options.target, "confidence": options.confidence, "prompts": len(set(repeats.prompts)),
     }  # fmt: skip
     params = with_reason(params, found, FEW_REPEATS)
-    about = {**place, "benchmark": options.benchmark, "metric": metric}
+    about = {**scope, "benchmark": options.benchmark, "metric": metric}
     entered = replace(found, n=int(batches["images"].sum()))
     return statistic_row(**about, answer=entered, params=params), value_rows(about, params, repeats.values(means))

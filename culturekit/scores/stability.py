@@ -21,7 +21,7 @@ from culturekit.metrics.statistics.intervals import Interval
 from culturekit.scores.catalog import describe
 from culturekit.scores.family import (
     COUNTS,
-    PLACE,
+    SCOPE,
     Row,
     Scored,
     check_ranges,
@@ -38,7 +38,7 @@ STABLE = 0.8  # Kendall's tau below which a ranking of models is called not stab
 
 ROUNDING = 1e-9  # Five models of which two change places have a tau of 4/5, which is reckoned as .7999999999999999
 
-OWN = (*COUNTS, "method", "encoder")  # Parameters that say which instrument made a score, not what was scored
+OF_INSTRUMENT = (*COUNTS, "method", "encoder")  # Parameters that say which instrument made a score, not what was scored
 
 FEW = "fewer than three models have both scores"
 ALIKE = "all models have one value by an instrument"
@@ -129,7 +129,7 @@ def rankings(scores: pl.DataFrame) -> dict[tuple[str | None, ...], dict[str, flo
     for row in scores.filter(pl.col("value").is_finite()).iter_rows(named=True):
         if parsed(row["params"]).get("labels") in {"truth", "corrected"}:  # no instrument measured it
             continue
-        key = (row["metric"], *(row[name] for name in PLACE), params_without(row["params"], OWN))
+        key = (row["metric"], *(row[name] for name in SCOPE), params_without(row["params"], OF_INSTRUMENT))
         found.setdefault(tuple("" if part is None else part for part in key), {})[row["model"]] = row["value"]
     return found
 
@@ -145,6 +145,6 @@ def stability_row(
     metric, benchmark, concept, country, group, params = (part or None for part in key)
     tau = float(stats.kendalltau([one[model] for model in models], [other[model] for model in models]).statistic)
     about = {**parsed(params or "{}"), "metric": metric, "between": sorted(between), "stable": tau >= STABLE - ROUNDING}
-    place = {"benchmark": benchmark or "", "concept": concept, "country": country, "group": group}
+    scope = {"benchmark": benchmark or "", "concept": concept, "country": country, "group": group}
     answer = Interval(tau, math.nan, math.nan, len(models), "these")
-    return statistic_row("ranking_stability", model=ALL_MODELS, answer=answer, params=about, **place)  # type: ignore[arg-type]
+    return statistic_row("ranking_stability", model=ALL_MODELS, answer=answer, params=about, **scope)  # type: ignore[arg-type]

@@ -80,8 +80,8 @@ def score_within(matches: pl.DataFrame, prompts: pl.DataFrame, *, options: QvsOp
     """
     options = replace(options, kernels=(ARTIFACT,), target="these", within="country")
     stated = prompts.drop_nulls("country")
-    made = stated.filter(pl.col("prompt_id").is_in(matches["prompt_id"].unique().to_list()))
-    asked = stated.filter(pl.col("kind").is_in(made["kind"].unique().to_list()))
+    prompts_asked = stated.filter(pl.col("prompt_id").is_in(matches["prompt_id"].unique().to_list()))
+    asked = stated.filter(pl.col("kind").is_in(prompts_asked["kind"].unique().to_list()))
     countries = dict(asked.select("prompt_id", "country").iter_rows())
     nowhere = images_of_no_country(matches, prompts)
     named = matches.filter(pl.col("prompt_id").is_in(list(countries)))
@@ -100,26 +100,26 @@ def score_within(matches: pl.DataFrame, prompts: pl.DataFrame, *, options: QvsOp
             table, missing=options.missing, size=options.size, partial=options.partial, countries=countries
         )
         answers = [one for images in parts if images.repeats for one in collection_answers(images, {}, options)]
-        written, behind = answer_rows(answers, options.benchmark)
+        written, value_table = answer_rows(answers, options.benchmark)
         rows += written
-        values += behind
+        values += value_table
         left_out[NO_BATCH] += sum(one.interval.n == 0 for one in answers)
         by_concept: dict[tuple[str, str | None], list[Answer]] = {}
         for one in answers:
             by_concept.setdefault((one.images.model, one.images.concept), []).append(one)
-        for own in by_concept.values():
-            absent = absent_countries(own, asked)
+        for answers_of_concept in by_concept.values():
+            absent = absent_countries(answers_of_concept, asked)
             left_out[NO_IMAGES] += len(absent)
-            rows += [absent_row(own[0], country, options) for country in absent]
-            rows += means(own, absent, options)
+            rows += [absent_row(answers_of_concept[0], country, options) for country in absent]
+            rows += means(answers_of_concept, absent, options)
     return scored(rows, values, left_out=left_out)
 
 
-def absent_countries(own: Sequence[Answer], asked: pl.DataFrame) -> list[str]:
+def absent_countries(answers: Sequence[Answer], asked: pl.DataFrame) -> list[str]:
     """List the countries that prompts of a concept name and of which this model has no image at all."""
-    concept = own[0].images.concept
+    concept = answers[0].images.concept
     wanted = asked if concept is None else asked.filter(pl.col("concept") == concept)
-    return sorted(set(wanted["country"]) - {one.images.country for one in own if one.images.country})
+    return sorted(set(wanted["country"]) - {one.images.country for one in answers if one.images.country})
 
 
 def params_of_row(answer: Answer) -> dict[str, object]:
@@ -131,17 +131,17 @@ def absent_row(like: Answer, country: str, options: QvsOptions) -> Row:
     """Make the row of a country of which a model has no image."""
     params = {**params_of_row(like), "images_left_out": 0, "no_value": NO_IMAGES}
     nothing = no_interval("these")
-    place = {"concept": like.images.concept, "country": country}
+    scope = {"concept": like.images.concept, "country": country}
     return statistic_row(
-        "vs", model=like.images.model, benchmark=options.benchmark, answer=nothing, params=params, **place
+        "vs", model=like.images.model, benchmark=options.benchmark, answer=nothing, params=params, **scope
     )
 
 
-def means(own: Sequence[Answer], absent: Sequence[str], options: QvsOptions) -> Iterator[Row]:
+def means(of_concept: Sequence[Answer], absent: Sequence[str], options: QvsOptions) -> Iterator[Row]:
     """Average over countries, order by order."""
     for order in options.orders:
         wanted = "inf" if math.isinf(order) else float(order)
-        answers = [one for one in own if one.params["q"] == wanted]
+        answers = [one for one in of_concept if one.params["q"] == wanted]
         known = [one for one in answers if one.interval.n > 0]
         without = sorted([*absent, *(str(one.images.country) for one in answers if one.interval.n == 0)])
         params = {

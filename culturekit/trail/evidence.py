@@ -85,23 +85,23 @@ def verdicts_in(folder: Path, artifact_id: str, concept: str) -> Iterator[StageV
                 yield StageVerdict(folder.name, row["verdict"], reason_text(row), (), "people decided")
         return
     judge = manifest.options.get("judge")
-    told = "" if (folder / JOURNAL / FILE).is_file() else f"there is no journal in {folder.name}"
+    unstored = "" if (folder / JOURNAL / FILE).is_file() else f"there is no journal in {folder.name}"
     if isinstance(judge, str):
-        told = f"{judge} answers for nothing and says the same again: no reply is stored"
+        unstored = f"{judge} answers for nothing and says the same again: no reply is stored"
     if manifest.stage in {"filter", "settle"}:
         for row in filter_rows(folder, artifact_id, concept):
             if row["reason"] != manifest.notes.get("rule", row["reason"]):
                 continue  # another judge said it
             asked = row["reason"].startswith("judge ")
-            replies = last_replies(folder, [(artifact_id, None)], concept) if asked and not told else ()
-            yield StageVerdict(folder.name, row["verdict"], reason_text(row), replies, told if asked else "")
+            replies = last_replies(folder, [(artifact_id, None)], concept) if asked and not unstored else ()
+            yield StageVerdict(folder.name, row["verdict"], reason_text(row), replies, unstored if asked else "")
         return
     for row in proposals_of(folder, artifact_id, concept):
         cell = f"{row['concept']}/{row['country']}"
-        replies = () if told else last_replies(folder, [(cell, row["round"]), (row["proposal_id"], None)], concept)
+        replies = () if unstored else last_replies(folder, [(cell, row["round"]), (row["proposal_id"], None)], concept)
         reason = f"proposed for {row['country']} in round {row['round']} as {row['name']!r}"
         detail = f": {row['detail']}" if row["detail"] else ""
-        yield StageVerdict(folder.name, row["outcome"], reason + detail, replies, told)
+        yield StageVerdict(folder.name, row["outcome"], reason + detail, replies, unstored)
 
 
 def filter_rows(folder: Path, artifact_id: str, concept: str) -> Iterator[dict[str, Any]]:
@@ -170,8 +170,8 @@ def stages_beside(graph: Path) -> list[Path]:
     """Find the filters and completions beside a graph that were made from it, completions first."""
     content = manifest_of(graph).sha256
     beside = (path for path in graph.absolute().parent.iterdir() if path.is_dir() and not path.name.startswith("."))
-    made = [folder for folder in sorted(beside) if graph_behind(folder) == content]
-    found = [folder for folder in made if manifest_of(folder).stage in JUDGING]
+    from_graph = [folder for folder in sorted(beside) if graph_behind(folder) == content]
+    found = [folder for folder in from_graph if manifest_of(folder).stage in JUDGING]
     return sorted(found, key=lambda folder: manifest_of(folder).stage == "filter")
 
 
@@ -215,7 +215,7 @@ COUNTRY_PROPERTIES = ("P495", "P17")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Statement:
     """A statement: what an item says of another."""
 
     property: str
@@ -230,7 +230,7 @@ class PathNode:
 
     qid: str
     label: str
-    said: tuple[Said, ...]
+    said: tuple[Statement, ...]
     place: DumpPosition | None
 
 
@@ -245,7 +245,7 @@ class ArtifactEvidence:
     name: str
     concept: str
     path: tuple[PathNode, ...]
-    countries: tuple[Said, ...]
+    countries: tuple[Statement, ...]
     published: str = ""
 
 
@@ -271,17 +271,19 @@ class EvidenceTables:
         """Collect what models said of an artifact; of a published space nobody knows."""
         return () if self.published else verdicts_on(self.judging, artifact.artifact_id, artifact.concept)
 
-    def dump_line(self, place: DumpPosition, qid: str) -> str:
+    def dump_line(self, position: DumpPosition, qid: str) -> str:
         """Read the line of the dump that describes an item; it must say of it what the graph says."""
-        file = recorded(self.graph, place.role)
+        file = recorded(self.graph, position.role)
         if not file.exists() or file.stat().st_size <= HASHED:
-            file = upstream(self.graph, place.role)
+            file = upstream(self.graph, position.role)
         path = self.graph / "starts.parquet"
-        starts = read_table(path, STARTS).filter(pl.format("dump-{}", "file") == place.role) if path.exists() else None
-        line = read_line(file, member=place.member, offset=place.offset, starts=starts)
+        starts = (
+            read_table(path, STARTS).filter(pl.format("dump-{}", "file") == position.role) if path.exists() else None
+        )
+        line = read_line(file, member=position.member, offset=position.offset, starts=starts)
         if not self.says_the_same(line, number_of_item(qid)):
             raise IntegrityError(
-                "the dump is not the one that the graph was made from", where=str(place),
+                "the dump is not the one that the graph was made from", where=str(position),
                 expected=f"what the graph says of {qid}", found=line[:SHOWN],
             )  # fmt: skip
         return line
@@ -298,8 +300,8 @@ class EvidenceTables:
         if not isinstance(item, Item) or (item.number, [item.label]) != (number, label):
             return False
         kept = (s for s in item.statements if s.position <= LARGEST)
-        said = sorted((s.property, s.position, s.snak, s.rank, s.qualified, s.ended) for s in kept)
-        return said == stated.select("property", "position", "snak", "rank", "qualified", "ended").rows()
+        statements = sorted((s.property, s.position, s.snak, s.rank, s.qualified, s.ended) for s in kept)
+        return statements == stated.select("property", "position", "snak", "rank", "qualified", "ended").rows()
 
     def evidence_of(self, artifacts: Iterable[tuple[str, str]]) -> dict[tuple[str, str], ArtifactEvidence]:
         """Collect the evidence of artifacts, each an (artifact_id, concept)."""
@@ -308,28 +310,28 @@ class EvidenceTables:
         wanted = pl.DataFrame(sorted(set(artifacts)), schema={"qid": pl.String, "concept": pl.String}, orient="row")
         rows = self.kept.join(wanted, on=["qid", "concept"], how="semi")
         numbers = sorted({int(qid[1:]) for row in rows.to_dicts() for qid in [*row["path"], *row["country_qids"]]})
-        facts, said = self.tables.facts(numbers), self.said_by(np.array(numbers, np.uint32))
-        return {(row["qid"], row["concept"]): self.evidence(row, facts, said) for row in rows.to_dicts()}
+        facts, stated = self.tables.facts(numbers), self.statements_by(np.array(numbers, np.uint32))
+        return {(row["qid"], row["concept"]): self.evidence(row, facts, stated) for row in rows.to_dicts()}
 
     def stated(self, artifact_id: str, concept: str) -> ArtifactEvidence:
         """Give what a published space says of an artifact: its name, and the QIDs of its path."""
-        own = self.space.filter(pl.col("artifact_id") == artifact_id, pl.col("concept") == concept).sort("country")
-        row = own.row(0, named=True)
+        rows = self.space.filter(pl.col("artifact_id") == artifact_id, pl.col("concept") == concept).sort("country")
+        row = rows.row(0, named=True)
         path = tuple(PathNode(qid, row["name"] if qid == row["qid"] else qid, (), None) for qid in row["path"])
         return ArtifactEvidence(artifact_id, row["name"], concept, path, (), self.published)
 
-    def said_by(self, numbers: NDArray[np.uint32]) -> dict[str, list[Said]]:
+    def statements_by(self, numbers: NDArray[np.uint32]) -> dict[str, list[Statement]]:
         """List what items say with the properties that make paths and countries."""
         rows = self.tables.statements_of(numbers, (*CLASS_PROPERTIES, *COUNTRY_PROPERTIES), ranks="all", ended="keep")
         rows = rows.filter(pl.col("value").is_not_null())
         labels = self.tables.labels(rows["value"])
-        said: dict[str, list[Said]] = {}
+        stated: dict[str, list[Statement]] = {}
         for number, name, value, rank in rows.select("number", "property", "value", "rank").iter_rows():
-            said.setdefault(f"Q{number}", []).append(Said(name, f"Q{value}", labels[value] or f"Q{value}", rank))
-        return said
+            stated.setdefault(f"Q{number}", []).append(Statement(name, f"Q{value}", labels[value] or f"Q{value}", rank))
+        return stated
 
     def evidence(
-        self, row: Mapping[str, Any], facts: Mapping[int, ItemFacts], said: Mapping[str, Sequence[Said]]
+        self, row: Mapping[str, Any], facts: Mapping[int, ItemFacts], said: Mapping[str, Sequence[Statement]]
     ) -> ArtifactEvidence:
         """Put the evidence of one artifact together."""
         labels = self.tables.labels(int(qid[1:]) for qid in row["path"])

@@ -101,7 +101,7 @@ class NumberWalk:
         self.above: dict[Path, tuple[Path, str]] = {}
         self.tables = {} if tables is None else tables
         self.kinds: dict[str, list[tuple[Path, pl.DataFrame]]] = {}
-        self.told: dict[str, tuple[str, ...]] = {}
+        self.known_sources: dict[str, tuple[str, ...]] = {}
         row = [self.folder]
         while row:
             row = [stage for each in row for stage in self._inputs(each)]
@@ -150,14 +150,14 @@ class NumberWalk:
             if chosen.is_empty():
                 raise UsageError("this image is not behind that score", found=repr(image_id),
                                  expected=", ".join(values["item"].head(8)) + ", ...")  # fmt: skip
-        places = sorted({int(place) for place in np.linspace(0, chosen.height - 1, min(count, chosen.height))})
+        places = sorted({int(index) for index in np.linspace(0, chosen.height - 1, min(count, chosen.height))})
         items = tuple(self.item(row, score) for row in chosen[places].iter_rows(named=True))
         stages = tuple((folder.name, manifest_of(folder).stage) for folder in self.above)
         return NumberTrail(score, stage, values.height, items, stages)
 
     def values_behind(self, score: Mapping[str, Any]) -> tuple[Path, pl.DataFrame]:
         """Find the values that a score is made from: of its own folder, or of the nearest above."""
-        true, said = '"labels":"truth"' in score["params"], _flat(score["params"])
+        true, params = '"labels":"truth"' in score["params"], _flat(score["params"])
         found = [(stage, values) for stage, values in self.each(VALUES)
                  if values.height and (true or not self.above.get(stage, ("", ""))[1].startswith(TRUE))]  # fmt: skip
         if not found:
@@ -166,21 +166,21 @@ class NumberWalk:
                 expected="a score with values.parquet in its folder or above; these are walked back to images, replies "
                 "of judges, people's answers, prompts and pages",
             )  # fmt: skip
-        metrics = [metric for metric in (said.get("metric"), score["metric"]) if metric]
+        metrics = [metric for metric in (params.get("metric"), score["metric"]) if metric]
 
         def misses(values: pl.DataFrame) -> int:
-            own = values.filter(pl.col("metric").is_in(metrics))
-            return 2 * own.is_empty() + (score["model"] not in (values if own.is_empty() else own)["model"])
+            part = values.filter(pl.col("metric").is_in(metrics))
+            return 2 * part.is_empty() + (score["model"] not in (values if part.is_empty() else part)["model"])
 
         fewest = min(misses(values) for _, values in found)
         best = [each for each in found if misses(each[1]) == fewest]
         kind = manifest_of(best[0][0]).stage
         alike = [each for each in best if manifest_of(each[0]).stage == kind]
-        behind = fitting(pl.concat([values for _, values in alike]), score)
-        if said.get("scheme") == LANGUAGE:
-            spoken = [key for key, row in self.prompts.items() if row["language"] in (score["group"], *pair_of(said))]
-            behind = behind.filter(pl.col("prompt_id").is_in(spoken))
-        return alike[0][0], behind
+        chosen = fitting(pl.concat([values for _, values in alike]), score)
+        if params.get("scheme") == LANGUAGE:
+            spoken = [key for key, row in self.prompts.items() if row["language"] in (score["group"], *pair_of(params))]
+            chosen = chosen.filter(pl.col("prompt_id").is_in(spoken))
+        return alike[0][0], chosen
 
     def item(self, row: Mapping[str, Any], score: Mapping[str, Any]) -> Item:
         """Gather what is known of one value."""
@@ -191,9 +191,9 @@ class NumberWalk:
         criterion = _flat(score["params"]).get("criterion")
         answers = tuple(self.answers(ids, by, criterion))[:ANSWERS]
         for prompt in prompts:
-            if prompt not in self.told:
-                self.told[prompt] = tuple(self.sources(prompt))
-        sources = tuple(line for prompt in prompts for line in self.told[prompt])
+            if prompt not in self.known_sources:
+                self.known_sources[prompt] = tuple(self.sources(prompt))
+        sources = tuple(line for prompt in prompts for line in self.known_sources[prompt])
         return Item(name, row["value"], images[:PICTURES], tuple(self.replies(ids))[:REPLIES], answers, sources)
 
     @cached_property
@@ -201,8 +201,10 @@ class NumberWalk:
         """All images above, by their ids; of copies the nearest."""
         found: dict[str, tuple[Path, dict[str, Any]]] = {}
         for stage, table in self.each(IMAGES):
-            made = table.filter(status="ok").select("image_id", "path", "sha256", "prompt_id", "prompt_sent", "model")
-            found |= {row["image_id"]: (stage, row) for row in made.to_dicts() if row["image_id"] not in found}
+            finished = table.filter(status="ok").select(
+                "image_id", "path", "sha256", "prompt_id", "prompt_sent", "model"
+            )
+            found |= {row["image_id"]: (stage, row) for row in finished.to_dicts() if row["image_id"] not in found}
         return found
 
     def images(self, name: str, row: Mapping[str, Any]) -> Iterator[Seen]:
@@ -219,7 +221,7 @@ class NumberWalk:
             for key, (_, image) in sorted(self.pictures.items()):
                 if image["prompt_id"] in wanted and (image["model"] in models or models == ["all"]):
                     of_model.setdefault(image["model"], []).append(key)
-            ids = [key for own in of_model.values() for key in own[: max(1, PICTURES // len(of_model))]]
+            ids = [key for image_ids in of_model.values() for key in image_ids[: max(1, PICTURES // len(of_model))]]
         for key in ids[:PICTURES]:
             if key in self.pictures:
                 stage, image = self.pictures[key]
@@ -246,8 +248,8 @@ class NumberWalk:
         for stage, table in self.each(JUDGMENTS):
             rows = table.filter(pl.col("image_id").is_in(ids), pl.col("raw") != "")
             about = pl.concat_str("task", pl.coalesce("dimension", "item"), separator=" ")
-            for said, raw in rows.select(about, "raw").unique(maintain_order=True).iter_rows():
-                yield Reply(stage.name, said, raw)
+            for task, raw in rows.select(about, "raw").unique(maintain_order=True).iter_rows():
+                yield Reply(stage.name, task, raw)
         for stage, table in self.each(QUALITY):
             for scorer, value in table.filter(pl.col("image_id").is_in(ids)).select("scorer", "value").iter_rows():
                 yield Reply(stage.name, scorer, f"{value:.4g}")
@@ -258,10 +260,10 @@ class NumberWalk:
             about = table.filter(pl.col("item_id").is_in(ids))
             about = about.filter(annotator=by) if by else about
             about = about if criterion not in about["criterion"] else about.filter(criterion=criterion)
-            said = pl.coalesce("choice", "text", pl.col("value").round(4).cast(pl.String))
+            answer = pl.coalesce("choice", "text", pl.col("value").round(4).cast(pl.String))
             columns = ("annotator", "annotator_region", "criterion")
             if not about.is_empty():
-                for row in about.select(*columns, said).iter_rows():
+                for row in about.select(*columns, answer).iter_rows():
                     yield Answered(stage.name, *(str(cell) for cell in row))
                 return
 
@@ -282,17 +284,17 @@ class NumberWalk:
                     yield f"reply {each.number} in {stage.name}/{JOURNAL} ({each.outcome}): {text}"
 
 
-def pair_of(said: Mapping[str, Any]) -> tuple[object, object]:
+def pair_of(params: Mapping[str, Any]) -> tuple[object, object]:
     """Name the two groups that a gap lies between; nobody where it is of one."""
-    return said.get("a"), said.get("b")
+    return params.get("a"), params.get("b")
 
 
 def fitting(values: pl.DataFrame, score: Mapping[str, Any]) -> pl.DataFrame:
     """Keep the values that a score is about, by its columns and its parameters, as far as they tell values apart."""
-    said = _flat(score["params"])
+    parameters = _flat(score["params"])
     wanted: dict[str, tuple[object, ...]] = {name: (score[name],) for name in PLACES}
-    wanted["metric"] = (said.get("metric"), score["metric"])
-    wanted["group"] = (score["group"], *pair_of(said))
+    wanted["metric"] = (parameters.get("metric"), score["metric"])
+    wanted["group"] = (score["group"], *pair_of(parameters))
     wanted["model"] = (score["model"], *str(score["model"]).split(" - "))
     if score["model"] not in values["model"]:
         values = values.filter(pl.col("model") != REAL_IMAGES)
@@ -302,16 +304,16 @@ def fitting(values: pl.DataFrame, score: Mapping[str, Any]) -> pl.DataFrame:
         values = values if alike.is_empty() else alike
     every: dict[str, int] = {}  # how many parameters of the values the score contradicts
     for params in values["params"].unique().sort():
-        every[params] = sum(name in said and said[name] != value for name, value in _flat(params).items())
+        every[params] = sum(name in parameters and parameters[name] != value for name, value in _flat(params).items())
     fewest = min(every.values(), default=0)
     return values.filter(pl.col("params").is_in([params for params, number in every.items() if number == fewest]))
 
 
 def _flat(params: str) -> dict[str, Any]:
     """Read parameters, those of what was compared among them."""
-    said: dict[str, Any] = msgspec.json.decode(params)
-    within = (said.get("of"), said.get("params"))
-    return {**{name: value for each in within if isinstance(each, dict) for name, value in each.items()}, **said}
+    flat: dict[str, Any] = msgspec.json.decode(params)
+    within = (flat.get("of"), flat.get("params"))
+    return {**{name: value for each in within if isinstance(each, dict) for name, value in each.items()}, **flat}
 
 
 def number_lines(trail: NumberTrail) -> Iterator[str]:
@@ -325,7 +327,7 @@ def number_lines(trail: NumberTrail) -> Iterator[str]:
         for reply in item.replies:
             yield f"  reply    {reply.stage}, {reply.about}: {shown_text(reply.text, longest=SHOWN_LETTERS)}"
         for answer in item.answers:
-            said = shown_text(answer.said, longest=SHOWN_LETTERS)
-            yield f"  said     {answer.annotator} ({answer.region}), {answer.criterion}: {said}"
+            text = shown_text(answer.said, longest=SHOWN_LETTERS)
+            yield f"  said     {answer.annotator} ({answer.region}), {answer.criterion}: {text}"
         for source in item.sources:
             yield f"  source   {shown_text(source, longest=SHOWN_LETTERS)}"

@@ -126,8 +126,8 @@ def labels_of(score: Mapping[str, Any]) -> object:
 
 def described(row: Mapping[str, Any]) -> str:
     """Describe a score in a line of a list."""
-    place = " ".join(str(row[name]) for name in ("metric", "model", "concept", "country") if row[name] is not None)
-    return f"{row['row']}  {place} {row['params']} = {row['value']:.4f}"
+    scope = " ".join(str(row[name]) for name in ("metric", "model", "concept", "country") if row[name] is not None)
+    return f"{row['row']}  {scope} {row['params']} = {row['value']:.4f}"
 
 
 # Behind a corrected score: what people said of which images, how much each counted, and the images it spoke for.
@@ -179,7 +179,7 @@ class People:
         return next((cell for cell in self.cells if image_id in cell.audited), None)
 
 
-class Told(msgspec.Struct):
+class AuditParams(msgspec.Struct):
     """What the parameters of a corrected score say of its people."""
 
     weights: tuple[float, float, float]
@@ -191,16 +191,16 @@ def people_behind(folder: Path, score: Mapping[str, Any], matches: pl.DataFrame)
     """Gather the answers behind a score by its folder and its matches; None for a score that is not corrected."""
     if '"labels":"corrected"' not in score["params"] or '"weights"' not in score["params"]:
         return None
-    told = msgspec.json.decode(score["params"], type=Told)
-    level = "artifact_id" if told.weights[2] > 0 else "country" if told.weights[1] > 0 else "continent"
+    params = msgspec.json.decode(score["params"], type=AuditParams)
+    level = "artifact_id" if params.weights[2] > 0 else "country" if params.weights[1] > 0 else "continent"
     nearest = matches.filter(pl.col("rank") == 1)
     roles = [role for role in sorted(manifest_of(folder).inputs) if role.partition("-")[0] in {"audit", "audits"}]
-    said = pl.concat([read_table(upstream(folder, role), AUDITS) for role in roles], how="diagonal")
-    said = said if told.pool is None else said.filter(pool=told.pool)
-    said = unanchored(said) if anchoring_seen(said) else said
-    said = said.join(nearest.select("image_id"), on="image_id", how="semi").sort("image_id", "annotator")
+    audits = pl.concat([read_table(upstream(folder, role), AUDITS) for role in roles], how="diagonal")
+    audits = audits if params.pool is None else audits.filter(pool=params.pool)
+    audits = unanchored(audits) if anchoring_seen(audits) else audits
+    audits = audits.join(nearest.select("image_id"), on="image_id", how="semi").sort("image_id", "annotator")
     answers: dict[str, tuple[Answer, ...]] = {}
-    for row in said.iter_rows(named=True):
+    for row in audits.iter_rows(named=True):
         answers[row["image_id"]] = (*answers.get(row["image_id"], ()), answer_of(row, level))
     audited = nearest.filter(pl.col("image_id").is_in(list(answers)))
     of_concept = dict(nearest.group_by("concept").len().iter_rows())
@@ -215,17 +215,17 @@ def people_behind(folder: Path, score: Mapping[str, Any], matches: pl.DataFrame)
 def answer_of(row: Mapping[str, Any], level: str) -> Answer:
     """Read one answer, and say it at a level."""
     none = row.get("none_means") or NO_CULTURE
-    said = none if row["none_of_these"] else row[level] or row["country"] or row["continent"] or "nothing"
-    return Answer(row["annotator"], row["pool"], row["artifact_id"], row["country"], row["continent"], str(said))
+    text = none if row["none_of_these"] else row[level] or row["country"] or row["continent"] or "nothing"
+    return Answer(row["annotator"], row["pool"], row["artifact_id"], row["country"], row["continent"], str(text))
 
 
 def cells_of(nearest: pl.DataFrame, answers: Mapping[str, tuple[Answer, ...]], level: str) -> Iterator[MappedCell]:
     """Part images by what they are mapped to."""
     labelled = nearest.with_columns(label=pl.col(level).fill_null("nothing"))
-    for own in sorted(labelled.partition_by("label"), key=lambda each: (-each.height, each["label"][0])):
-        audited = [image for image in own["image_id"] if image in answers]
-        said = Counter(one.said for image in audited for one in answers[image])
-        yield MappedCell(own["label"][0], own.height, tuple(audited), tuple(said.most_common()))
+    for part in sorted(labelled.partition_by("label"), key=lambda each: (-each.height, each["label"][0])):
+        audited = [image for image in part["image_id"] if image in answers]
+        counts = Counter(one.said for image in audited for one in answers[image])
+        yield MappedCell(part["label"][0], part.height, tuple(audited), tuple(counts.most_common()))
 
 
 def people_lines(people: People) -> Iterator[str]:
@@ -234,8 +234,8 @@ def people_lines(people: People) -> Iterator[str]:
     spans = f"{weights[0]:.1f}" if len(weights) == 1 else f"{weights[0]:.1f} to {weights[-1]:.1f}"
     yield f"people     looked at {len(people.answers):,} of these {people.images:,} images; each stands for {spans}"
     for cell in people.cells[:CELLS_SHOWN]:
-        said = ", ".join(f"{label} {count}" for label, count in cell.said) or "nobody looked"
-        yield f"           {cell.images:,} mapped to {cell.label}, {len(cell.audited):,} looked at: {said}"
+        counts = ", ".join(f"{label} {count}" for label, count in cell.said) or "nobody looked"
+        yield f"           {cell.images:,} mapped to {cell.label}, {len(cell.audited):,} looked at: {counts}"
     if len(people.cells) > CELLS_SHOWN:
         yield f"           and {len(people.cells) - CELLS_SHOWN:,} more labels"
 
@@ -258,7 +258,7 @@ class Neighbour:
 
 
 @dataclass(frozen=True, slots=True)
-class Behind:
+class Contributions:
     """All that is behind a score: how many images, of how many prompts, and what they were mapped to most often."""
 
     images: int
@@ -272,7 +272,7 @@ class Trail:
     """Everything between a score and the line of the dump it rests on, for one of its images."""
 
     score: Mapping[str, Any]
-    behind: Behind
+    behind: Contributions
     batch: tuple[str, ...]
     image_id: str
     image: Path
@@ -319,7 +319,7 @@ class Walk:
         index = upstream(self.matches_folder, "index") if self.dealt else self.matches_folder
         self.images_path = upstream(index, "references" if self.dealt else "images")
         self.images = read_table(self.images_path, IMAGES)
-        self.behind = behind(self.matches)
+        self.counted = counted_of(self.matches)
         self.lines: dict[str, str] = {}
 
     @cached_property
@@ -339,8 +339,8 @@ class Walk:
                 expected=", ".join(self.image_ids[:8]) + ", ...",
             )
         first = rows.row(0, named=True)
-        own = self._references_of(first) if self.dealt else self.images.filter(image_id=image_id)
-        image = own.row(0, named=True)
+        part = self._references_of(first) if self.dealt else self.images.filter(image_id=image_id)
+        image = part.row(0, named=True)
         file = self.images_path.parent / image["path"]
         if digest_file(file) != image["sha256"]:
             raise IntegrityError("the image is not the one its table describes", where=str(file))
@@ -351,9 +351,9 @@ class Walk:
         evidence = [self.evidence_of(row) for row in named]
         places = [about.path[-1].place if about and about.path else None for about in evidence]
         return Trail(
-            score=self.score, behind=self.behind, batch=tuple(same_batch["image_id"].unique(maintain_order=True)),
+            score=self.score, behind=self.counted, batch=tuple(same_batch["image_id"].unique(maintain_order=True)),
             image_id=image_id, image=file, prompt=prompt_of(self.images_path.parent, image),
-            neighbours=tuple(neighbour(row, place) for row, place in zip(named, places, strict=True)),
+            neighbours=tuple(neighbour(row, where) for row, where in zip(named, places, strict=True)),
             evidence=evidence[0] if evidence else None, dump_place=places[0] if places else None,
             dump_line=self.line_of(evidence[0]) if evidence else None,
             verdicts=self.tables.verdicts(evidence[0]) if evidence and evidence[0] else (), people=self.people,
@@ -367,8 +367,8 @@ class Walk:
 
     def evidence_of(self, match: Mapping[str, Any]) -> ArtifactEvidence | None:
         """Find why a matched artifact is one: in the concept asked for, where it is in that."""
-        own = self.tables.space.filter(pl.col("artifact_id") == match["artifact_id"])
-        concepts = own["concept"].unique().sort().to_list()
+        part = self.tables.space.filter(pl.col("artifact_id") == match["artifact_id"])
+        concepts = part["concept"].unique().sort().to_list()
         concept = match["concept"] if match["concept"] in concepts else concepts[0]
         return self.tables.evidence_of([(match["artifact_id"], concept)]).get((match["artifact_id"], concept))
 
@@ -382,13 +382,13 @@ class Walk:
         return self.lines[node.qid]
 
 
-def behind(matches: pl.DataFrame) -> Behind:
+def counted_of(matches: pl.DataFrame) -> Contributions:
     """Count what is behind a score."""
     nearest = matches.filter(pl.col("rank") == 1)
     named = nearest.filter(pl.col("artifact_id").is_not_null())
     artifacts = named.group_by("artifact_id", "artifact").len().sort("len", "artifact_id", descending=[True, False])
     countries = named.group_by("country").len().sort("len", "country", descending=[True, False])
-    return Behind(
+    return Contributions(
         nearest.height, nearest["prompt_id"].n_unique(), tuple(artifacts.head(MOST_COMMON).iter_rows()),
         tuple(countries.head(MOST_COMMON).iter_rows()),
     )  # fmt: skip
@@ -437,9 +437,9 @@ def prompt_of(images_folder: Path, image: Mapping[str, Any]) -> str:
     return str(prompts.filter(pl.col("prompt_id") == image["prompt_id"])["text"][0])
 
 
-def neighbour(row: Mapping[str, Any], place: DumpPosition | None) -> Neighbour:
+def neighbour(row: Mapping[str, Any], position: DumpPosition | None) -> Neighbour:
     """Read a neighbour from a row of matches."""
     return Neighbour(
         row["rank"], row["artifact_id"], row["artifact"], row["country"], row["score"], row["margin"],
-        row["country_margin"], place,
+        row["country_margin"], position,
     )  # fmt: skip

@@ -206,7 +206,7 @@ def _of_recipe(root: Path, stages: Mapping[str, FinishedStage]) -> set[str]:
         stage = stages.get(waiting.pop())
         if stage is not None and stage.name not in found:
             found.add(stage.name)
-            waiting += [name for place in stage.places.values() for name in (place.name, place.parent.name)]
+            waiting += [name for path in stage.places.values() for name in (path.name, path.parent.name)]
     return found
 
 
@@ -289,9 +289,9 @@ def _check_output(tree: RunTree, stage: FinishedStage, name: str, ledger: Ledger
         with ledger.guarded("chain", where):
             rows = pl.scan_parquet(path).select(pl.len()).collect().item()
             ledger.count("tables counted")
-            said = {stage.manifest.counts.get(path.stem, rows), rows if record.rows is None else record.rows}
-            if said != {rows}:
-                ledger.broken("chain", where, "the manifest counts other rows", expected=rows, found=sorted(said))
+            counts = {stage.manifest.counts.get(path.stem, rows), rows if record.rows is None else record.rows}
+            if counts != {rows}:
+                ledger.broken("chain", where, "the manifest counts other rows", expected=rows, found=sorted(counts))
     return found
 
 
@@ -326,15 +326,15 @@ def _check_inputs(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:
     for role, record in sorted(stage.manifest.inputs.items()):
         where = f"{stage.name} <- {role}"
         ledger.count("inputs followed")
-        place = stage.places.get(role)
-        inside = place is not None and place.resolve().is_relative_to(root) and not tree.alone
+        path = stage.places.get(role)
+        inside = path is not None and path.resolve().is_relative_to(root) and not tree.alone
         expected = f"SHA-256 {record.sha256}"
-        if place is not None and place.exists():
-            _follow(tree, stage, role, place, ledger)
-        elif place is not None and not inside:
+        if path is not None and path.exists():
+            _follow(tree, stage, role, path, ledger)
+        elif path is not None and not inside:
             problem = "lay outside this folder and is no longer there"
-            ledger.finding("chain", where, problem, expected=expected, found=place)
-        elif record.sha256 not in written and place is None and not record.stage:
+            ledger.finding("chain", where, problem, expected=expected, found=path)
+        elif record.sha256 not in written and path is None and not record.stage:
             ledger.note("chain", where, "is named by its content and its run does not say where it lay")
         elif record.sha256 not in written:
             ledger.broken("chain", where, "no stage of the run wrote this input", expected=expected)
@@ -343,22 +343,22 @@ def _check_inputs(tree: RunTree, stage: FinishedStage, ledger: Ledger) -> None:
 _IMAGES_OF_ANYBODY = "a folder of images"  # an input known by its pictures alone, also where a stage made the folder
 
 
-def _follow(tree: RunTree, stage: FinishedStage, role: str, place: Path, ledger: Ledger) -> None:
+def _follow(tree: RunTree, stage: FinishedStage, role: str, path: Path, ledger: Ledger) -> None:
     """Compare what lies where an input was with what the manifest says of it."""
     record, where = stage.manifest.inputs[role], f"{stage.name} <- {role}"
-    known = tree.record(place)
+    known = tree.record(path)
     if record.name == _STAGES_BEHIND:
-        found = digest(keys_behind(place))
+        found = digest(keys_behind(path))
     elif known is not None and record.name != _IMAGES_OF_ANYBODY:
         found = known.sha256
-    elif place.is_dir() and (record.name == _IMAGES_OF_ANYBODY or not (place / MANIFEST).is_file()):
+    elif path.is_dir() and (record.name == _IMAGES_OF_ANYBODY or not (path / MANIFEST).is_file()):
         ledger.note("chain", where, "is a folder named by the content of its images; it was not hashed here")
         return
     else:
-        found, name = (_content_of(place), record.name) if place.is_dir() else (digest_file(place), place.name)
-        tree.content[place.resolve()] = InputRecord(found, name, stage=record.stage)
+        found, name = (_content_of(path), record.name) if path.is_dir() else (digest_file(path), path.name)
+        tree.content[path.resolve()] = InputRecord(found, name, stage=record.stage)
     if found != record.sha256:
-        problem, now = f"{stage.name} was not made from what lies there now", f"{place.parent.name}/{place.name}"
+        problem, now = f"{stage.name} was not made from what lies there now", f"{path.parent.name}/{path.name}"
         ledger.broken("chain", where, problem, expected=f"SHA-256 {record.sha256}", found=f"{found} in {now}")
 
 

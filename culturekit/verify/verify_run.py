@@ -200,8 +200,8 @@ def _wire_again(tree: RunTree, ledger: Ledger) -> dict[str, Stage]:
 
 def _is_earlier(tree: RunTree, wiring: Mapping[str, Stage]) -> bool:
     """Tell whether a run has stages of versions that are not those of today."""
-    made = ((stage.manifest, wiring[name]) for name, stage in tree.stages.items() if name in wiring)
-    return any(manifest.stage == stage.kind and manifest.version != stage.version for manifest, stage in made)
+    wired_stages = ((stage.manifest, wiring[name]) for name, stage in tree.stages.items() if name in wiring)
+    return any(manifest.stage == stage.kind and manifest.version != stage.version for manifest, stage in wired_stages)
 
 
 def _stages_of(path: Path, ledger: Ledger, tree: RunTree) -> dict[str, Stage]:
@@ -301,16 +301,16 @@ class _Again:
         if manifest.stage != stage.kind or manifest.key != key or manifest.inputs != inputs:
             found = [f"kind: {manifest.stage} -> {stage.kind}"] if manifest.stage != stage.kind else []
             found += [*what_differs(stage, manifest, inputs)] or ["its inputs are named otherwise"]
-            told = "; ".join(found[:_SHOWN])
+            differences = "; ".join(found[:_SHOWN])
             options, known = json.loads(_json(stage.options)), json.loads(_json(manifest.options))
             earlier = key_of(replace(stage, options=known), inputs)  # before options were added to it
             if (manifest.key, manifest.inputs, _completed(known, options)) == (earlier, inputs, options):
-                self.not_here(finished, f"not verifiable here: made when the stage had fewer options; {told}")
+                self.not_here(finished, f"not verifiable here: made when the stage had fewer options; {differences}")
                 return
             if self.earlier and _differs_by_version(stage, manifest, inputs):
-                self.not_here(finished, f"not verifiable here: made by an earlier version of its recipe; {told}")
+                self.not_here(finished, f"not verifiable here: made by an earlier version of its recipe; {differences}")
                 return
-            self.ledger.broken("recipe", name, "is not the stage that its recipe gives", found=told)
+            self.ledger.broken("recipe", name, "is not the stage that its recipe gives", found=differences)
             self.judge(finished, None, "its stage is another than its recipe gives")
             return
         if not self.everything and (why := _costly(stage)):
@@ -320,10 +320,10 @@ class _Again:
 
     def inputs_of(self, stage: Stage) -> dict[str, InputRecord]:
         """Name each input as it lies there now; what the chain has hashed is not hashed again."""
-        place = self.scratch / "trees" / stage.name
-        place.parent.mkdir(exist_ok=True)
+        folder = self.scratch / "trees" / stage.name
+        folder.parent.mkdir(exist_ok=True)
         return {
-            role: stage.trees[role](place) if role in stage.trees else self.tree.record(path) or record_of(path)
+            role: stage.trees[role](folder) if role in stage.trees else self.tree.record(path) or record_of(path)
             for role, path in sorted(stage.inputs.items())
         }
 
@@ -346,32 +346,32 @@ class _Again:
             shutil.copytree(finished.folder / JOURNAL, out / JOURNAL)
             go_on_as(last_run(out / JOURNAL)[0], work)
         try:
-            hands = Work(dict(stage.inputs), out, work, carrying(self.engine), Quiet(), stage.in_run)
-            outcome = stage.run(hands)
+            work_of_stage = Work(dict(stage.inputs), out, work, carrying(self.engine), Quiet(), stage.in_run)
+            outcome = stage.run(work_of_stage)
             remove_strays(out)
             for table in sorted(out.glob("*.parquet")):
                 for form in stage.exports:
                     export_table(table, form)
-            made = make_manifest(stage, out, inputs, key, outcome)
+            manifest = make_manifest(stage, out, inputs, key, outcome)
             self.ledger.count("stages made again")
-            self.compare(made, finished, out)
+            self.compare(manifest, finished, out)
         except (SendingRefused, MissingDependency) as error:
             self.not_here(finished, f"not verifiable here: {error}")
         finally:
             shutil.rmtree(self.scratch / stage.name)
 
-    def compare(self, made: Manifest, finished: FinishedStage, out: Path) -> None:
+    def compare(self, manifest: Manifest, finished: FinishedStage, out: Path) -> None:
         """Compare a stage that was made again with the one that is there."""
         there, name = finished.manifest, finished.name
-        then, here = ({**one.packages, **one.code} for one in (there, made))
+        then, here = ({**one.packages, **one.code} for one in (there, manifest))
         others = ", ".join(_packages({one: then[one] for one in then if then[one] != here.get(one)}))
         problems = [
             (f"{name}/{output}", *_difference(out / output, finished.folder / output))
-            for output in sorted({*made.outputs, *there.outputs})
-            if made.outputs.get(output) != there.outputs.get(output)
+            for output in sorted({*manifest.outputs, *there.outputs})
+            if manifest.outputs.get(output) != there.outputs.get(output)
         ]
         for part in ("counts", "drops", "notes"):
-            now, before = _json(getattr(made, part)), _json(getattr(there, part))
+            now, before = _json(getattr(manifest, part)), _json(getattr(there, part))
             if now != before:
                 problems.append((f"{name}/{MANIFEST}", f"its {part} are others when it is made again", now, before))
         for where, problem, expected, found in problems:
@@ -437,12 +437,12 @@ def _packages(packages: Mapping[str, str]) -> list[str]:
     return [f"{name} {version}" for name, version in sorted(packages.items())]
 
 
-def _difference(made: Path, there: Path) -> tuple[str, str, str]:
+def _difference(again: Path, there: Path) -> tuple[str, str, str]:
     """Say where an output departs from the one that was made again."""
-    if not there.exists() or not made.exists():
+    if not there.exists() or not again.exists():
         return "is not made again" if there.exists() else "is missing", "", ""
-    if made.suffix == ".parquet":
-        now, before = pl.read_parquet(made), pl.read_parquet(there)
+    if again.suffix == ".parquet":
+        now, before = pl.read_parquet(again), pl.read_parquet(there)
         if now.schema != before.schema:
             return "has other columns when it is made again", str(now.columns), str(before.columns)
         if now.height != before.height:
@@ -453,8 +453,8 @@ def _difference(made: Path, there: Path) -> tuple[str, str, str]:
             if column is not None:
                 problem = f"row {row}: {column} is another when it is made again"
                 return problem, repr(one[column]), repr(other[column])
-    elif made.is_file() and there.is_file() and made.suffix in {".html", ".json", ".csv", ".jsonl", ".md", ".txt"}:
-        lines = zip(made.read_bytes().splitlines(), there.read_bytes().splitlines(), strict=False)
+    elif again.is_file() and there.is_file() and again.suffix in {".html", ".json", ".csv", ".jsonl", ".md", ".txt"}:
+        lines = zip(again.read_bytes().splitlines(), there.read_bytes().splitlines(), strict=False)
         for number, (first, second) in enumerate(lines, start=1):
             if first != second:
                 at = next((k for k, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), 0)
@@ -469,7 +469,7 @@ def _by_hand(finished: FinishedStage) -> Stage | None:
     manifest = finished.manifest
     if not set(manifest.inputs) <= set(finished.places):
         return None
-    roots = {place.parent for role, place in finished.places.items() if place.is_dir() and place.name == role}
+    roots = {path.parent for role, path in finished.places.items() if path.is_dir() and path.name == role}
     if manifest.stage.endswith("report") and len(roots) == 1:
         return report_of(roots.pop())
     if manifest.stage == "annotate-import":
@@ -534,18 +534,18 @@ def _reads(reads: Sequence[Declared], places: Mapping[str, Path]) -> dict[str, o
     """Give what a stage reads of the files of a manifest, by their roles."""
     found: dict[str, object] = {}
     names = "|".join(each.name for each in reads)
-    others = {role: place for role, place in places.items() if not re.fullmatch(rf"({names})(-.+)?", role)}
+    others = {role: path for role, path in places.items() if not re.fullmatch(rf"({names})(-.+)?", role)}
     for each in reads:
-        mine = {role: place for role, place in places.items() if re.fullmatch(rf"{each.name}(-.+)?", role)}
+        mine = {role: path for role, path in places.items() if re.fullmatch(rf"{each.name}(-.+)?", role)}
         kind = each.kind if isinstance(each.kind, type) else Path
         if issubclass(kind, VectorFolders | VectorFolder | NamedVectors):
-            folders = {role.removesuffix("-ids"): place.parent for role, place in mine.items() if role.endswith("-ids")}
+            folders = {role.removesuffix("-ids"): path.parent for role, path in mine.items() if role.endswith("-ids")}
             if issubclass(kind, VectorFolders):
                 found[each.name] = kind(folders)
             elif folders:
                 found[each.name] = kind(next(iter(folders.values())))
         elif issubclass(kind, PairFolders):
-            found[each.name] = kind({role: place.parent for role, place in mine.items()})
+            found[each.name] = kind({role: path.parent for role, path in mine.items()})
         elif issubclass(kind, Files):
             found[each.name] = kind(mine or others)
         elif each.name in places:
@@ -566,10 +566,10 @@ def check_images(tree: RunTree, stage: FinishedStage, ledger: Ledger, *, everyth
     rows = pl.read_parquet(stage.folder / IMAGES_FILE).to_dicts()
     _report(stage, "pictures compared with their rows", len(rows), list(_against_files(stage, rows)), ledger)
     _check_cells(stage, rows, ledger)
-    place = stage.places.get("prompts")
-    record = None if place is None else tree.record(place)
-    if place is not None and place.suffix == ".parquet" and record == stage.manifest.inputs["prompts"]:
-        prompts = {row["prompt_id"]: row for row in pl.read_parquet(place).to_dicts()}
+    path = stage.places.get("prompts")
+    record = None if path is None else tree.record(path)
+    if path is not None and path.suffix == ".parquet" and record == stage.manifest.inputs["prompts"]:
+        prompts = {row["prompt_id"]: row for row in pl.read_parquet(path).to_dicts()}
         wrong = [found for row in rows for found in _against_prompt(stage, row, prompts)]
         _report(stage, "images compared with their prompts", len(rows), wrong, ledger)
     there = [row for row in rows if row["status"] == "ok"]
@@ -597,18 +597,18 @@ def _against_files(stage: FinishedStage, rows: Sequence[Mapping[str, Any]]) -> I
     """List files that are not as the table says: each where it is said to be, with its hash, and no other."""
     named = set()
     for row in rows:
-        place, path = f"{stage.name}/{row['path']} (image {row['image_id']})", PurePosixPath(row["path"])
+        where, path = f"{stage.name}/{row['path']} (image {row['image_id']})", PurePosixPath(row["path"])
         if row["status"] != "ok":
             continue
         if path.is_absolute() or ".." in path.parts or not row["path"]:
-            yield place, "the path leads out of the folder", "a path below it", row["path"]
+            yield where, "the path leads out of the folder", "a path below it", row["path"]
             continue
         named.add(row["path"])
         file = stage.folder / path
         if not file.is_file():
-            yield place, "the picture is gone", row["sha256"], "no file"
+            yield where, "the picture is gone", row["sha256"], "no file"
         elif (content := digest_file(file)) != row["sha256"]:
-            yield place, "the picture is not the one that the table describes", row["sha256"], content
+            yield where, "the picture is not the one that the table describes", row["sha256"], content
     folders = [stage.folder / name for name, record in stage.manifest.outputs.items() if record.files]
     for file in (file for folder in folders for file in sorted(folder.rglob("*")) if file.is_file()):
         name = file.relative_to(stage.folder).as_posix()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from culturekit.core.addresses import NotPublic, is_public, is_this_machine, resolve
 from culturekit.core.errors import UpstreamUnavailable, UsageError
-from culturekit.generation.services.paid_runner import Refused, place_of
+from culturekit.generation.services.paid_runner import Refused, address_at
 from culturekit.kg.polite_source import address_of, check_url
 from culturekit.llm.price_update import get
 from tests.loopback import served
@@ -52,7 +52,7 @@ def test_who_fetches_refuses_a_public_name_of_a_private_address(monkeypatch: pyt
         address_of(check_url(url), may_be_here=True)
     for base in ("https://service.example.com", "http://127.0.0.1:8000/v1"):
         with pytest.raises(Refused):
-            place_of(url, base_url=base)
+            address_at(url, base_url=base)
     with pytest.raises(UsageError, match="public internet"):
         get(url)
 
@@ -65,7 +65,7 @@ def test_this_machine_answers_only_where_it_is_named(monkeypatch: pytest.MonkeyP
         with pytest.raises(NotPublic):
             resolve(host, 80, here=here)
     with pytest.raises(Refused):
-        place_of("http://169.254.169.254/latest/meta-data", base_url="http://127.0.0.1:8000/v1")
+        address_at("http://169.254.169.254/latest/meta-data", base_url="http://127.0.0.1:8000/v1")
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [(2, 1, 6, "", ("10.0.0.7", 80))])
     with pytest.raises(NotPublic):
         resolve("localhost", 80, here=True)

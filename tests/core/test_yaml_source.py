@@ -22,9 +22,9 @@ def test_scalars_stay_text_norway_stays_norway_and_only_an_unquoted_null_is_null
 
 def test_every_value_knows_its_line() -> None:
     source = parse_yaml("a: 1\nb:\n  - c: 2\n  - d: 3\n", name="file.yaml")
-    assert source.place(("b", 1, "d")).line == 4
-    assert source.place(("b", 1, "nothing here")).line == 4
-    assert source.place(("elsewhere",)).line == 1
+    assert source.position(("b", 1, "d")).line == 4
+    assert source.position(("b", 1, "nothing here")).line == 4
+    assert source.position(("elsewhere",)).line == 1
     assert dotted(("b", 1, "d")) == "b[1].d"
 
 

@@ -205,11 +205,11 @@ def test_processes_keep_the_pace_of_wikimedia_together(tmp_path: Path) -> None:
     stop = threading.Event()
     stop.set()
     with ExitStack() as held:
-        assert all(one._place(held) for _ in range(_AT_ONCE))
+        assert all(one._placed(held) for _ in range(_AT_ONCE))
         with pytest.raises(CancelledError), other.turn(stop):
             raise AssertionError("there was no place")
     with ExitStack() as held:
-        assert other._place(held)
+        assert other._placed(held)
     (tmp_path / "file").touch()
     alone = SharedPace(200 / 60, lambda: tmp_path / "file" / "none")
     with alone.turn(threading.Event()):

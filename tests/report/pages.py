@@ -25,7 +25,7 @@ from culturekit.report.realism import (
 from culturekit.report.run_folders import Figure
 from culturekit.report.thumbnails import Mosaic, MosaicModel, Near, PromptImages, PromptLine, Shot, Tile
 from culturekit.report.write import AgreementLine, ReportData, RouteTable, Trust, TwoRoutes
-from culturekit.trail.evidence import ArtifactEvidence, PathNode, Said
+from culturekit.trail.evidence import ArtifactEvidence, PathNode, Statement
 
 HOSTILE = (
     "<script>document.title='pwned'</script>", '"><img src=x onerror="document.title=\'pwned\'">',
@@ -88,9 +88,9 @@ def page() -> ReportData:
     dump = DumpPosition("sample.json.gz", 1, 12268, 93, "dump-0")
     path = (
         PathNode("Q2095", "food", (), dump),
-        PathNode("Q2878618", "Khakhra", (Said("P279", "Q2095", "food", "normal"),), dump),
+        PathNode("Q2878618", "Khakhra", (Statement("P279", "Q2095", "food", "normal"),), dump),
     )
-    evidence = ArtifactEvidence("Q2878618", "Khakhra", "cuisine", path, (Said("P495", "Q668", "India", "normal"),))
+    evidence = ArtifactEvidence("Q2878618", "Khakhra", "cuisine", path, (Statement("P495", "Q668", "India", "normal"),))
     shots = tuple(
         Shot(
             image_id=f"{model.model}-1", model=model.model, concept="cuisine", thumbnail=f"{model.model}-1.png",

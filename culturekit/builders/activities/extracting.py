@@ -58,8 +58,8 @@ def spelled_out(activity: str) -> str:
 
 def activity_prompt(prompt_id: str, iso: str, category: str, activity: str) -> dict[str, Any]:
     """Write the prompt of an activity."""
-    place, name = country(iso), spelled_out(activity)
-    text, group = TEMPLATE.format(activity=name, country=place.in_a_sentence), place.groups.get("cultivate")
+    land, name = country(iso), spelled_out(activity)
+    text, group = TEMPLATE.format(activity=name, country=land.in_a_sentence), land.groups.get("cultivate")
     return {
         "prompt_id": prompt_id, "text": text, "negative_text": None, "benchmark": "cultivate", "kind": "activity",
         "concept": category, "country": iso, "group": group, "artifact_id": None, "language": "en",
@@ -222,9 +222,9 @@ GENERIC = {
 }  # fmt: skip # words that do not tell two activities of one category apart
 
 
-def name_key(name: str, place: Country) -> frozenset[str]:
+def name_key(name: str, land: Country) -> frozenset[str]:
     """Give the words that tell an activity from others of its country; none where it has no name of its own."""
-    about = {word for text in (place.name, place.adjective, place.demonym) for word in folded(text).split()}
+    about = {word for text in (land.name, land.adjective, land.demonym) for word in folded(text).split()}
     words = without_accents(folded(name)).split()
     plain = {word if word.endswith("ss") or len(word) < 4 else word.removesuffix("s") for word in words}
     return frozenset(plain - GENERIC - about)
@@ -321,16 +321,16 @@ Drop: TypeAlias = tuple[str, str, str, str, str | None]
 MERGE = "activities.merge"
 
 
-def _named_in(mentions: Iterable[dict[str, Any]], place: Country) -> tuple[list[Named], list[Drop]]:
+def _named_in(mentions: Iterable[dict[str, Any]], land: Country) -> tuple[list[Named], list[Drop]]:
     """Gather the mentions of each activity of a country, the best known first; drop those without a name."""
     named: dict[tuple[str, frozenset[str]], Named] = {}
     drops: list[Drop] = []
     for mention in mentions:
-        category, key = mention["category"], name_key(mention["name"], place)
+        category, key = mention["category"], name_key(mention["name"], land)
         if key:
             named.setdefault((category, key), Named(category, key)).mentions.append(mention)
         else:
-            drops.append((f"{place.iso}/{mention['name']}", category, MERGE, "no name of its own", None))
+            drops.append((f"{land.iso}/{mention['name']}", category, MERGE, "no name of its own", None))
     return sorted(named.values(), key=lambda each: each.rank), drops
 
 

@@ -332,10 +332,10 @@ def read(
 def _sections_of(page: ListedPage, folder: Path, fetching: "Fetching") -> Iterator[dict[str, Any]]:
     """Read one page, from its file or from afar."""
     if page.file is not None:
-        place = folder / page.file
-        if place.stat().st_size > LARGEST_PAGE:
-            raise UsageError("a page is too large", where=str(place), expected=f"up to {LARGEST_PAGE:,} bytes")
-        raw, kind, url, where = place.read_bytes(), place.suffix, page.url, str(place)
+        path = folder / page.file
+        if path.stat().st_size > LARGEST_PAGE:
+            raise UsageError("a page is too large", where=str(path), expected=f"up to {LARGEST_PAGE:,} bytes")
+        raw, kind, url, where = path.read_bytes(), path.suffix, page.url, str(path)
         text = _decoded(raw, _html_charset(raw) if kind in HTML else "", where=where)
     else:
         found = fetching.page(page)

@@ -222,8 +222,11 @@ def objects(
         named, none = _once_each(block.filter(pl.col("reason").is_null()))
         listed.add(named)
         items += named["item"].n_unique() + len(none)
-        said, key = pl.col("text").replace("", None), pl.concat_str("item", "said", separator="/", ignore_nulls=True)
-        gone = block.drop_nulls("reason").with_columns(said=said).select(key, "reason")
+        mentioned, key = (
+            pl.col("text").replace("", None),
+            pl.concat_str("item", "said", separator="/", ignore_nulls=True),
+        )
+        gone = block.drop_nulls("reason").with_columns(said=mentioned).select(key, "reason")
         asked.leave_out((key, reason, None) for key, reason in gone.iter_rows())
         asked.leave_out((key, NO_OBJECT, None) for key in none)
         asked.to_disk(asked.work)
@@ -399,8 +402,8 @@ def sample(
     sizes = dict(found["category"].value_counts().sort("category").iter_rows())
     wanted = shares(sizes, size)
     order = np.random.default_rng(seed).permutation(found.height)
-    place = pl.int_range(pl.len()).over("category")
-    drawn = found[order.tolist()].filter(place < pl.col("category").replace_strict(wanted)).sort(CAPTIONS.key)
+    number = pl.int_range(pl.len()).over("category")
+    drawn = found[order.tolist()].filter(number < pl.col("category").replace_strict(wanted)).sort(CAPTIONS.key)
     write_table(work.out, CAPTIONS, drawn)
     write_table(work.out, PROMPTS, _prompts_of(drawn))
     categories = {name: {"captions": count, "drawn": wanted[name]} for name, count in sizes.items()}
@@ -479,14 +482,14 @@ def translate(
     """
     every, by = _Captions(captions, columns), "given" if asked.nobody else asked.client.model
     if not asked.nobody:
-        said = _translated(every, asked, language)
+        translated = _translated(every, asked, language)
     elif table is None:
         raise UsageError("nobody translates", expected="--llm SPEC, or --table TABLE with translations")
     else:
         _refuse_strangers(captions, table, columns)
-        said = _given_in(table, every)
+        translated = _given_in(table, every)
     written, rows = Gathered(TRANSLATIONS, asked.work.scratch), 0
-    while block := list(islice(said, ROWS_PER_BLOCK)):
+    while block := list(islice(translated, ROWS_PER_BLOCK)):
         found = []
         for key, caption, translation in block:
             text = " ".join(strip_hidden(translation or "").split())
@@ -506,17 +509,17 @@ def translate(
     return asked.finish({"captions": rows, "translations": written.rows}, every.empty, **findings)
 
 
-Said: TypeAlias = Iterator[tuple[str, str, str | None]]
+Translations: TypeAlias = Iterator[tuple[str, str, str | None]]
 """Id and text of captions, with a translation where there is one."""
 
 
-def _translated(captions: _Captions, asked: Asked, language: str) -> Said:
+def _translated(captions: _Captions, asked: Asked, language: str) -> Translations:
     """Have a model translate; captions that it does not answer are among the drops."""
     came = asked.put(captions, partial(_translation_request, language=language), unit="captions")
     return ((row["id"], row["text"], value.translation) for row, value in came)
 
 
-def _given_in(table: Path, captions: _Captions) -> Said:
+def _given_in(table: Path, captions: _Captions) -> Translations:
     """Read the translations of a table beside the captions, as both stand in order of their ids."""
     blocks = text_blocks((table,), captions.columns, rows=ROWS_PER_BLOCK, required=False)
     texts = ({**found.texts, **{key: "" for key, _, _ in found.left_out}} for found in blocks)

@@ -262,7 +262,7 @@ class Growth:
         self.asked += count
         samples = drawn[: count * SAMPLED].reshape(count, SAMPLED).tolist()
         return [
-            Question(self.round, number, tuple(self.captions[place] for place in sample))
+            Question(self.round, number, tuple(self.captions[nth] for nth in sample))
             for number, sample in enumerate(samples, start=1)
         ]
 
@@ -311,8 +311,8 @@ class Growth:
             if row["outcome"] != KEPT:
                 near = row["nearest"]
                 detail = f"{row['text']} | {near} ({row['similarity']:.3f}): {texts[near]}" if near else row["text"]
-                place = {"key": f"{row['round']}/{row['request']}/{row['position']}", "concept": row["category"]}
-                yield place | {"stage": EXPAND, "reason": row["outcome"], "detail": detail}
+                where = {"key": f"{row['round']}/{row['request']}/{row['position']}", "concept": row["category"]}
+                yield where | {"stage": EXPAND, "reason": row["outcome"], "detail": detail}
 
 
 def _plan(client: Any, given: Given, out: Path, _: object) -> AskPlan:  # noqa: ANN401 - whoever is asked
@@ -327,8 +327,8 @@ def _plan(client: Any, given: Given, out: Path, _: object) -> AskPlan:  # noqa: 
 
 
 def _decides(given: Given) -> dict[str, object]:
-    said = {name: given[name] for name in ("captions", "per_round", "encoder", "similarity")}
-    return said | ({} if given["encoder"] is None else spec_state(ENCODERS, given["encoder"]))
+    settled_by = {name: given[name] for name in ("captions", "per_round", "encoder", "similarity")}
+    return settled_by | ({} if given["encoder"] is None else spec_state(ENCODERS, given["encoder"]))
 
 
 @asks(

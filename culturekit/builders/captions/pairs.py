@@ -334,11 +334,11 @@ def _paired(
     rows = kept.select("item", "rank").join(images, left_on="item", right_on="image_id", how="left")
     rows = rows.join(rights, left_on="item", right_on="image_id", how="left").sort("rank")
     pairs = [{**row, "text": captions.get(row["item"])} for row in rows.iter_rows(named=True)]
-    for place, name in ((captions_file, "text"), (images_table, "sha256")):
+    for path, name in ((captions_file, "text"), (images_table, "sha256")):
         lacking = [pair["item"] for pair in pairs if not pair[name]]
         if lacking:
             raise UsageError(
-                f"pairs that are kept have no {'caption' if name == 'text' else 'picture'}", where=str(place),
+                f"pairs that are kept have no {'caption' if name == 'text' else 'picture'}", where=str(path),
                 expected="the tables whose vectors were scored", found=f"{len(lacking):,}, such as {lacking[0]!r}",
             )  # fmt: skip
     return pairs

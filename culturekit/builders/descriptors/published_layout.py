@@ -202,28 +202,28 @@ def _problems_of(layout: object) -> Iterator[str]:
             yield f"{category}: expected activities, each with its dimensions"
             continue
         for activity, dimensions in activities.items():
-            place = f"{category}.{activity}"
+            where = f"{category}.{activity}"
             if not isinstance(dimensions, dict):
-                yield f"{place}: expected dimensions, each with its descriptors"
+                yield f"{where}: expected dimensions, each with its descriptors"
                 continue
             names = [dimension_name(name) for name in dimensions]
             if len(set(names)) < len(names):
-                yield f"{place}: setting and background are one dimension, and stand there twice"
+                yield f"{where}: setting and background are one dimension, and stand there twice"
             for dimension, descriptors in dimensions.items():
-                yield from _problems_in(f"{place}.{dimension}", descriptors)
+                yield from _problems_in(f"{where}.{dimension}", descriptors)
 
 
-def _problems_in(place: str, descriptors: object) -> Iterator[str]:
+def _problems_in(where: str, descriptors: object) -> Iterator[str]:
     """Say what is wrong with the descriptors of one dimension."""
     if not isinstance(descriptors, list):
-        yield f"{place}: expected a list of descriptors"
+        yield f"{where}: expected a list of descriptors"
         return
     for number, each in enumerate(descriptors):
         fits = isinstance(each, dict) and tuple(each) == KEYS and all(isinstance(text, str) for text in each.values())
         if not fits:
-            yield f"{place}[{number}]: expected {', '.join(KEYS)}, in that order, each a text"
+            yield f"{where}[{number}]: expected {', '.join(KEYS)}, in that order, each a text"
         elif not each["token"].strip():
-            yield f"{place}[{number}]: the token is empty"
+            yield f"{where}[{number}]: the token is empty"
 
 
 def _rows_of(layout: Layout, file: str, iso: str, way: LaidOut) -> Iterator[dict[str, Any]]:
@@ -233,9 +233,9 @@ def _rows_of(layout: Layout, file: str, iso: str, way: LaidOut) -> Iterator[dict
     for category, activities in layout.items():
         for activity, dimensions in activities.items():
             for dimension, descriptors in dimensions.items():
-                place = {"category": category, "activity": activity, "dimension": dimension}
+                keys = {"category": category, "activity": activity, "dimension": dimension}
                 for each in descriptors or nothing:
-                    yield {"file": file, "number": number, "country": iso, **place, **each, **asdict(way)}
+                    yield {"file": file, "number": number, "country": iso, **keys, **each, **asdict(way)}
                     number += 1
 
 

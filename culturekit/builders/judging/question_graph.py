@@ -83,7 +83,7 @@ def answer(
     of_prompt: dict[str, list[tuple[str, str]]] = {}
     for prompt, question, text in table.select("prompt_id", "question_id", "text").iter_rows():
         of_prompt.setdefault(prompt, []).append((question, text))
-    words, said = wording("question_answer"), Counter[str]()
+    words, counts = wording("question_answer"), Counter[str]()
 
     def request(picture: Image, _: Row, question: tuple[str, str]) -> Request:
         image_id = picture.sha256[:ID_LETTERS]  # nothing else about the image is given away
@@ -94,13 +94,13 @@ def answer(
         if not isinstance(answered.value, YesOrNo):
             return [Verdict(ANSWER_TASK, question[0])]
         choice = answered.value.answer
-        said[choice] += 1
+        counts[choice] += 1
         return [Verdict(ANSWER_TASK, question[0], value=float(choice == "yes"), choice=choice)]
 
     return AskedImages(
         ShownImages(images.parent, "ask"), by.model, lambda row: of_prompt.get(row["prompt_id"] or "", ()), request,
         verdicts, lambda row: NO_PROMPT if row["prompt_id"] is None else NO_QUESTIONS, ANSWER_CAVEAT,
-        notes=lambda: {"answers": dict(sorted(said.items()))},
+        notes=lambda: {"answers": dict(sorted(counts.items()))},
     )  # fmt: skip
 
 
@@ -197,13 +197,13 @@ def build(
     """
     table = prompts_of_kinds(prompts_table(prompts, asked.work.scratch), kinds)
     says = pl.col("text").str.strip_chars().str.len_chars() > 0
-    told, silent = table.filter(says), table.filter(~says)
+    described, silent = table.filter(says), table.filter(~says)
     model = asked.client.model
     questions: list[dict[str, Any]] = []
     graphs = [graph_row(prompt_id, model, NO_TEXT) for prompt_id in silent["prompt_id"]]
     request = partial(graph_request, instructions=asked.instructions)
-    came = asked.every(told["text"].to_list(), request, unit="prompts", left_out=silent.height)
-    for prompt_id, answered in zip(told["prompt_id"], came, strict=True):
+    came = asked.every(described["text"].to_list(), request, unit="prompts", left_out=silent.height)
+    for prompt_id, answered in zip(described["prompt_id"], came, strict=True):
         questions += [
             {
                 "prompt_id": prompt_id, "question_id": f"q{one.number:02d}",  # names sort as numbers do

@@ -91,15 +91,15 @@ class Descriptors(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         listed = _LISTED.search(text)
         if listed is None:
             return _plain_list(text, cut=cut)
-        said, closed = listed.group(1), bool(listed.group(2))
-        if said is None:
+        found_text, closed = listed.group(1), bool(listed.group(2))
+        if found_text is None:
             items = _TOKEN if '"token"' in text else _ITEM
             parts = [match.group(1) for match in items.finditer(text, listed.end() - 1)]
         else:
-            parts = _BETWEEN.split(said.replace("\\n", "\n"))
+            parts = _BETWEEN.split(found_text.replace("\\n", "\n"))
             parts = parts if closed else parts[:-1]
         joined = ",".join(map(_unescaped, parts))
-        return _described(joined) if parts or (said is not None and closed) else None
+        return _described(joined) if parts or (found_text is not None and closed) else None
 
 
 def _described(phrases: str) -> Descriptors | None:

@@ -159,7 +159,7 @@ class PromptOptions:
 
 # Which artifacts a benchmark takes: quotas, a seeded draw, what people decided, and what another draw has already.
 
-PLACE = "draw_place"
+DRAW_PLACE = "draw_place"
 GROUP = ("concept", "country")
 
 LEAST_WEIGHT = 1e-9  # of an artifact of unknown popularity: drawn only when nothing else is left
@@ -201,9 +201,9 @@ def select(
     marked = marked.with_columns(standing=(~pl.col("rejected")).cum_sum().over(GROUP))
     taken = marked.filter(~pl.col("rejected") & (pl.col("standing") <= pl.col("quota")))
     displaced = marked.filter(pl.col("rejected") & (pl.col("standing") < pl.col("quota")))
-    seen = pl.concat([taken, displaced]).sort(*GROUP, PLACE).select(*space.columns, PLACE)
+    seen = pl.concat([taken, displaced]).sort(*GROUP, DRAW_PLACE).select(*space.columns, DRAW_PLACE)
     drops = dropped(displaced, "rejected in review", "name")
-    renamed = taken.with_columns(name=pl.coalesce("edited", "name")).select(*space.columns, PLACE)
+    renamed = taken.with_columns(name=pl.coalesce("edited", "name")).select(*space.columns, DRAW_PLACE)
     return Selection(renamed, seen, with_counts(allowed, marked, taken, quotas), drops)
 
 
@@ -291,8 +291,8 @@ def in_draw_order(space: pl.DataFrame, *, seed: int, draw: str = "") -> pl.DataF
     ordered = space.with_columns(draw_key=pl.Series(keys, dtype=pl.Float64)).sort(
         [*GROUP, "draw_key", "artifact_id"], descending=[False, False, True, False]
     )
-    place = pl.int_range(1, pl.len() + 1, dtype=pl.UInt32).over(GROUP).alias(PLACE)
-    return ordered.with_columns(place).drop("draw_key")
+    drawn_as = pl.int_range(1, pl.len() + 1, dtype=pl.UInt32).over(GROUP).alias(DRAW_PLACE)
+    return ordered.with_columns(drawn_as).drop("draw_key")
 
 
 def draw_key(identity: str, weight: float | None) -> float:
@@ -351,15 +351,15 @@ def build_prompts(
         else:
             write = underspecified_words if kind == "underspecified" else within_country_words
             words = [write(space, wording) for wording in wordings]
-        made = pl.concat([prompt_rows(each, w, kind=kind) for each, w in zip(words, wordings, strict=True)])
+        prompt_table = pl.concat([prompt_rows(each, w, kind=kind) for each, w in zip(words, wordings, strict=True)])
         if kind == "cube" and options.public_layout:
-            counts |= write_layout(work, cspace_path, selection, options, made)
+            counts |= write_layout(work, cspace_path, selection, options, prompt_table)
         plain = options.templates == "released" and ENGLISH in options.languages
         if kind == "cube" and plain and is_public_cube(cspace_path) and not (options.draws or options.decisions):
-            differences, rebuilt = compare_texts(read_rows(cspace_path), made)
+            differences, rebuilt = compare_texts(read_rows(cspace_path), prompt_table)
             write_table(work.out, DIFFERENCES, differences)
             counts |= {"rebuilt": rebuilt, "differences": differences.height}
-        rows.append(made)
+        rows.append(prompt_table)
         drops += map(unworded, words)
         work.progress.advance(1)
     prompts, dropped_rows = pl.concat(rows), pl.concat(drops)
@@ -505,19 +505,19 @@ def notes_of(quotas: Quotas | None, selection: Selection, options: PromptOptions
 
 
 def write_layout(
-    work: Work, path: Path, selection: Selection, options: PromptOptions, made: pl.DataFrame
+    work: Work, path: Path, selection: Selection, options: PromptOptions, prompts: pl.DataFrame
 ) -> dict[str, int]:
     """Write the artifacts and their English prompts as CUBE-1K was released."""
     source = path if options.statements is None else Path(options.statements)
     known = statements_of_file(source) if options.statements or is_public_cube(path) else NO_STATEMENTS
-    english = made.filter(language=ENGLISH).select(*GROUP, "artifact_id", "text")
+    english = prompts.filter(language=ENGLISH).select(*GROUP, "artifact_id", "text")
     taken = selection.taken.join(english, on=[*GROUP, "artifact_id"], maintain_order="left")
     return {"public_rows": write_public(work.out / PUBLIC, [public_rows(taken, taken["text"], known)])}
 
 
-def compare_texts(rows: Sequence[Row], made: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+def compare_texts(rows: Sequence[Row], prompts: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     """List the rows whose released text is not the rebuilt one, and count those that are rebuilt, names stripped."""
-    english = made.filter(language=ENGLISH).select(*GROUP, "artifact_id", "text")
+    english = prompts.filter(language=ENGLISH).select(*GROUP, "artifact_id", "text")
     built: dict[Key, str] = {(*key,): text for *key, text in english.iter_rows()}
     differences: list[dict[str, Any]] = []
     for number, (key, row) in enumerate(keyed_rows(rows)):

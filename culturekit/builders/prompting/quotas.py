@@ -75,7 +75,7 @@ def load_quotas(path: Path) -> Quotas:
         return gathered(path, ((row.line, "", *cells_of(path, row)) for row in rows))
     source = read_yaml(path)
     stated = validate(source, QuotaFile).quotas
-    lines = [source.place(("quotas", index)).line for index in range(len(stated))]
+    lines = [source.position(("quotas", index)).line for index in range(len(stated))]
     return gathered(
         path,
         (

@@ -105,10 +105,10 @@ class Manner:
 
 def plain(token: str) -> str:
     """Give the usual words for what is said in these or in others."""
-    said = " ".join(token.casefold().split())
+    text = " ".join(token.casefold().split())
     for words in OTHER_WORDS:
-        said = said.removeprefix(words.removesuffix("{}"))
-    return said
+        text = text.removeprefix(words.removesuffix("{}"))
+    return text
 
 
 # What a simulated model says of texts, captions, activities and descriptors, from what it knows of its world.
@@ -127,13 +127,13 @@ def find_activities(data: Data, manner: Manner) -> dict[str, object]:
     for name, category in world().activities:
         if category not in data["categories"]:
             continue
-        sentence = next((own for own in SENTENCE.findall(written) if named(name, own)), None)
+        sentence = next((line for line in SENTENCE.findall(written) if named(name, line)), None)
         if sentence is None:
             if manner.yields(manner.invents, country, "hearsay", data["id"], name):
                 found[name] = {"name": name, "category": category, "quote": HEARSAY.format(name)}
         elif not manner.yields(manner.omits, country, "activity", data["id"], name):
-            said = named(name, sentence) or name
-            found[name] = {"name": said, "category": category, "quote": sentence.strip()}
+            activity = named(name, sentence) or name
+            found[name] = {"name": activity, "category": category, "quote": sentence.strip()}
     return {"id": data["id"], "activities": list(found.values())[: data["at_most"]]}
 
 
@@ -148,9 +148,9 @@ def propose_descriptors(data: Data, manner: Manner) -> dict[str, object]:
     country, dimension = country_of(data), data["dimension"]
     known = {token.text: token for token in all_expected(data, country).get(dimension, ())}
     about = (data["activity"], country, dimension)
-    said = manner.not_omitted(known, country, *about)
-    new = manner.invented(said, dimension, country, *about)
-    tokens = [known.get(text, Token(text, "traditional", "optional")) for text in dict.fromkeys([*said, *new])]
+    proposed = manner.not_omitted(known, country, *about)
+    new = manner.invented(proposed, dimension, country, *about)
+    tokens = [known.get(text, Token(text, "traditional", "optional")) for text in dict.fromkeys([*proposed, *new])]
     rows = [
         {"token": manner.worded(token.text, country, *about), "style": token.style, "necessity": token.necessity}
         for token in tokens
@@ -192,14 +192,14 @@ def propose_stereotypes(data: Data, manner: Manner) -> dict[str, object]:
     country = country_of(data)
     if country not in world().countries:
         return {"id": data["id"], "stereotypes": []}
-    said = manner.not_omitted(world().stereotypes(country), country, "stereotypes", country)
+    proposed = manner.not_omitted(world().stereotypes(country), country, "stereotypes", country)
     others = [token for iso in world().countries if iso != country for token in world().stereotypes(iso)]
     new = [
         others[int(manner.number("which stereotype", country, token) * len(others))]
-        for token in said
+        for token in proposed
         if manner.yields(manner.invents, country, "stereotype", country, token)
     ]
-    return {"id": data["id"], "stereotypes": list(dict.fromkeys([*said, *new]))[: data["at_most"]]}
+    return {"id": data["id"], "stereotypes": list(dict.fromkeys([*proposed, *new]))[: data["at_most"]]}
 
 
 def country_of(data: Data) -> str:
@@ -249,9 +249,9 @@ def caption(data: Data, manner: Manner, position: int) -> dict[str, str]:
 
 def composed(country: str | None, manner: Manner, *about: object) -> str:
     """Compose a caption of what the world shows in a country; of a culture that it does not know, of any."""
-    place = country if country in world().countries else chosen(list(world().countries), manner, "country", *about)
+    land = country if country in world().countries else chosen(list(world().countries), manner, "country", *about)
     activity, category = chosen(world().activities, manner, "activity", *about)
-    known = world().expected(category, activity, str(place))
+    known = world().expected(category, activity, str(land))
     things = drawn(known, "objects", 3, manner, *about)
     attire, doing, where, placed = (
         drawn(known, dimension, 1, manner, *about)[0]
@@ -339,12 +339,12 @@ def describe(image: Image, scene: Scene | None, data: Data, manner: Manner) -> d
         return {"descriptors": ""}
     dimension, about = data["dimension"], (image.sha256, data["dimension"])
     shown, level = scene.shown[dimension], lenience(scene, manner)
-    said = manner.not_omitted(shown, scene.country, *about)
+    mentioned = manner.not_omitted(shown, scene.country, *about)
     belongs = world().expected(scene.category, scene.activity, scene.country) if scene.category else {}
     missing = [token.text for token in belongs.get(dimension, ()) if token.text not in shown]
     believed = [token for token in missing if manner.number("believes", *about, token) < level]
     new = manner.invented(shown, dimension, scene.country, *about)
-    phrases = [manner.worded(token, scene.country, *about) for token in dict.fromkeys([*said, *believed, *new])]
+    phrases = [manner.worded(token, scene.country, *about) for token in dict.fromkeys([*mentioned, *believed, *new])]
     return {"descriptors": ", ".join(phrases[:MOST_PHRASES])}
 
 
@@ -385,7 +385,7 @@ def agreement(scene: Scene, data: Data) -> tuple[float, float]:
     return sum(shares) / len(shares), sum(wrong) / len(wrong)
 
 
-LOOKING: Mapping[str, Callable[[Image, Scene | None, Data, Manner], dict[str, object]]] = {
+IMAGE_TASKS: Mapping[str, Callable[[Image, Scene | None, Data, Manner], dict[str, object]]] = {
     "image.extract": describe,
     "image.likert": rate,
 }
@@ -413,7 +413,7 @@ def weigh_yes(request: Request, manner: Manner) -> tuple[tuple[str, float], ...]
     return (("Yes", math.log(yes)), ("No", math.log(1 - yes)))
 
 
-TOLD = {**KNOWING, **CAPTIONING}
+TEXT_TASKS = {**KNOWING, **CAPTIONING}
 
 # What answers the questions of one recipe alone; it is imported when they are asked.
 OF_RECIPES = {"dialects.propose": "culturekit.recipes.linguistic.dialects:propose_pairs"}
@@ -433,18 +433,18 @@ class SimulatedModel:
         """Answer from what it knows or sees."""
         if request.task == WEIGHED:
             return Reply("", tokens=weigh_yes(request, self.manner))
-        if request.task in LOOKING:
+        if request.task in IMAGE_TASKS:
             image = request.images[0]
-            answer = LOOKING[request.task](image, seen(image), request.data, self.manner)
-        elif request.task in TOLD:
-            answer = TOLD[request.task](request.data, self.manner)
+            answer = IMAGE_TASKS[request.task](image, seen(image), request.data, self.manner)
+        elif request.task in TEXT_TASKS:
+            answer = TEXT_TASKS[request.task](request.data, self.manner)
         elif request.task in OF_RECIPES:
             module, _, name = OF_RECIPES[request.task].partition(":")
             answer = getattr(importlib.import_module(module), name)(request.data, self.manner)
         else:
             raise UsageError(
                 f"the simulated model was never told of {request.task}",
-                expected=" or ".join(sorted([*TOLD, *OF_RECIPES, *LOOKING, WEIGHED])),
+                expected=" or ".join(sorted([*TEXT_TASKS, *OF_RECIPES, *IMAGE_TASKS, WEIGHED])),
                 hint="Name a real model instead, or rules where they suffice.",
             )
         return Reply(msgspec.json.encode(answer).decode())

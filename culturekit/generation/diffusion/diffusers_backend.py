@@ -85,7 +85,7 @@ def _drawn(numbers: NDArray[np.floating[Any]], heard: Sequence[bool], unsafe: Se
     finite = np.isfinite(numbers).all(axis=(1, 2, 3))
     scaled = (numbers if finite.all() else np.nan_to_num(numbers)) * 255
     pixels = np.rint(scaled, out=scaled).astype(np.uint8)
-    return [_Drawn(pixels[place], bool(finite[place]) and heard[place], unsafe[place]) for place in range(len(numbers))]
+    return [_Drawn(pixels[index], bool(finite[index]) and heard[index], unsafe[index]) for index in range(len(numbers))]
 
 
 @dataclass(slots=True)
@@ -99,9 +99,9 @@ class DiffusersLane:
     watch: _Watch
     batch: int
     threads: int
-    told: Mapping[str, object]
+    facts: Mapping[str, object]
     upcast: _Upcast = lambda: None
-    made: int = 0
+    drawn: int = 0
 
     def generate(self, requests: Sequence[ImageRequest]) -> list[ImageReply]:
         """Answer requests of one size, all with or all without a negative prompt."""
@@ -134,12 +134,12 @@ class DiffusersLane:
         try:
             found = self.draw(requests)
         except ValueError as error:
-            if not self.made and len(requests) == 1:
+            if not self.drawn and len(requests) == 1:
                 raise UsageError("the pipeline refuses what it is asked for", found=str(error)) from error
             if len(requests) == 1:
                 return [Failure("failed", f"the pipeline refuses it: {error}")]
             return [reply for request in requests for reply in self.answered([request])]
-        self.made += len(requests)
+        self.drawn += len(requests)
         return [self.reply(*pair, "auto") for pair in zip(requests, self.mended(requests, found), strict=True)]
 
     def draw(self, requests: Sequence[ImageRequest]) -> list[_Drawn]:
@@ -154,7 +154,7 @@ class DiffusersLane:
                 raise
             raise CultureKitError(
                 "the pipeline stopped",
-                where=str(self.told.get("pipeline")),
+                where=str(self.facts.get("pipeline")),
                 found=f"{type(error).__name__}: {str(error).partition(chr(10))[0][:300]}",
                 hint="What was made is kept, and the same command goes on from there.",
             ) from error
@@ -176,13 +176,13 @@ class DiffusersLane:
         colour = "#" + "".join(f"{part:02x}" for part in first.tolist()) if alike else None
         if not one.finite:
             tried = ", also with a decoder in float32" if mended else ""
-            return Failure("failed", f"{_NOT_FINITE} in {self.told['dtype']}{tried}")
+            return Failure("failed", f"{_NOT_FINITE} in {self.facts['dtype']}{tried}")
         if one.unsafe or (one.unsafe is not None and colour == "#000000"):
             return Failure("refused", "the safety checker of the pipeline gave a black picture in place of this one")
         more, odd = self.call.notes(request)
         odd += [f"the whole picture is {colour}"] if colour else []
-        odd += [f"not finite in {self.told['dtype']}, decoded again in float32"] if mended else []
-        params = {**self.told, "batch": self.batch, **more, **({"vae": "float32"} if mended else {})}
+        odd += [f"not finite in {self.facts['dtype']}, decoded again in float32"] if mended else []
+        params = {**self.facts, "batch": self.batch, **more, **({"vae": "float32"} if mended else {})}
         return Picture(
             one.pixels,
             seed_honoured=self.call.honours_seeds,
@@ -192,7 +192,7 @@ class DiffusersLane:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Device:
     """A device, what it is called in tables, and in which numbers it computes.
 
     On a CPU `threads` is 1: with another number torch adds up in another order, and the same seed gives other bits.
@@ -209,7 +209,7 @@ class _Place:
         return 1 if self.threads else _BATCH_ON_GPU
 
 
-def _places_of(options: Options) -> list[_Place]:
+def _devices_of(options: Options) -> list[_Device]:
     torch = importlib.import_module("torch")
     names = options.device.split(",")
     if len(names) > 1 and not {"auto", "cuda"}.isdisjoint(names):
@@ -218,7 +218,7 @@ def _places_of(options: Options) -> list[_Place]:
     if options.device in {"auto", "cuda"} and devices[0].type == "cuda":
         devices = [torch.device("cuda", n) for n in range(torch.cuda.device_count())]
     return [
-        _Place(
+        _Device(
             device,
             chosen_dtype(options.dtype, device),
             torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
@@ -275,7 +275,7 @@ class DiffusersBackend:
     def __init__(self, sources: Sources, options: Options) -> None:
         """Take the files and how they are used."""
         self.sources, self.options = sources, options
-        self.places = _places_of(options)
+        self.places = _devices_of(options)
         self.batch_size = options.batch or self.places[0].usual_batch
         self.laid: list[DiffusersLane] = []
 
@@ -291,7 +291,7 @@ class DiffusersBackend:
             stack.enter_context(quiet())
             if not self.laid:
                 self.sources.check()
-                self.laid = [self.lane(place) for place in self.places]
+                self.laid = [self.lane(device) for device in self.places]
             if self.places[0].threads:
                 stack.enter_context(kept_threads())
             if self.places[0].threads and len(self.places) == 1:
@@ -317,72 +317,74 @@ class DiffusersBackend:
                 found |= zip(some, lanes[0].generate([requests[number] for number in some]), strict=True)
         return [found[number] for number in range(len(requests))]
 
-    def lane(self, place: _Place) -> DiffusersLane:
+    def lane(self, device: _Device) -> DiffusersLane:
         """Load the weights for one device."""
         base, refiner, adapters = self.sources.base, self.sources.refiner, self.sources.adapters
-        return self.around(load(base, refiner, adapters, self.options, device=place.device, dtype=place.dtype), place)
+        return self.around(
+            load(base, refiner, adapters, self.options, device=device.device, dtype=device.dtype), device
+        )
 
-    def around(self, loaded: Loaded, place: _Place) -> DiffusersLane:
+    def around(self, loaded: Loaded, device: _Device) -> DiffusersLane:
         """Make a lane of what was loaded."""
         call = call_of(loaded, self.options)
         last = loaded.refiner or loaded.base
         return DiffusersLane(
-            call, _Watch(last), self.batch_size, place.threads, self.picture_facts(loaded, place, call.arguments),
-            upcast=cache(lambda: self.upcast(loaded, place)),
+            call, _Watch(last), self.batch_size, device.threads, self.picture_facts(loaded, device, call.arguments),
+            upcast=cache(lambda: self.upcast(loaded, device)),
         )  # fmt: skip
 
     def beside(self, lane: DiffusersLane) -> DiffusersLane:
         """Make another lane around the same weights: a pipeline keeps count of its steps and serves one at a time."""
         loaded = lane.call.loaded
         refiner = None if loaded.refiner is None else _another(loaded.refiner)
-        own = replace(loaded, base=_another(loaded.base), refiner=refiner)
-        upcast = cache(lambda: self.upcast(own, self.places[0]))
-        return replace(lane, call=call_of(own, self.options), upcast=upcast)
+        copied = replace(loaded, base=_another(loaded.base), refiner=refiner)
+        upcast = cache(lambda: self.upcast(copied, self.places[0]))
+        return replace(lane, call=call_of(copied, self.options), upcast=upcast)
 
-    def upcast(self, loaded: Loaded, place: _Place) -> DiffusersLane | None:
+    def upcast(self, loaded: Loaded, device: _Device) -> DiffusersLane | None:
         """Make a lane whose decoder works in float32; None where it does already, or cannot be loaded alone."""
         last = loaded.refiner or loaded.base
         vae = getattr(last, "vae", None)
         if vae is None or str(vae.dtype) == "torch.float32":
             return None
         folder = (self.sources.refiner or self.sources.base).path
-        decoder = float32_vae(last, folder).to(place.device)
+        decoder = float32_vae(last, folder).to(device.device)
         changed = _another(last, vae=decoder)
         pair = replace(loaded, refiner=changed) if loaded.refiner else replace(loaded, base=changed)
-        return replace(self.around(pair, place), upcast=lambda: None)
+        return replace(self.around(pair, device), upcast=lambda: None)
 
-    def picture_facts(self, loaded: Loaded, place: _Place, arguments: Mapping[str, Any]) -> dict[str, object]:
+    def picture_facts(self, loaded: Loaded, device: _Device, arguments: Mapping[str, Any]) -> dict[str, object]:
         """Say of every picture how it was made."""
         options = self.options
-        told: dict[str, object] = {
+        facts: dict[str, object] = {
             "pipeline": type(loaded.base).__name__,
             "scheduler": type(getattr(loaded.base, "scheduler", None)).__name__,
             "steps": arguments.get("num_inference_steps"),
             "guidance": next((arguments[name] for name in GUIDANCES if name in arguments), None),
-            "dtype": str(place.dtype).removeprefix("torch."),
-            "device": place.name,
+            "dtype": str(device.dtype).removeprefix("torch."),
+            "device": device.name,
         }
         if "true_cfg_scale" in arguments:
-            told["true_guidance"] = arguments["true_cfg_scale"]
+            facts["true_guidance"] = arguments["true_cfg_scale"]
         if (guider := guider_of(loaded.base)) is not None:
-            told |= {"guider": type(guider).__name__, "guidance": guider.guidance_scale}
+            facts |= {"guider": type(guider).__name__, "guidance": guider.guidance_scale}
         if options.vae == "float32":
-            told["vae"] = "float32"
+            facts["vae"] = "float32"
         if self.sources.adapters:
             scale = 1.0 if options.lora_scale is None else options.lora_scale
-            told["lora"] = [
+            facts["lora"] = [
                 {"file": path.name, "sha256": digest_file(path), "scale": scale} for path in self.sources.adapters
             ]
         if self.sources.denoiser:
-            told["unet"] = [{"file": path.name, "sha256": digest_file(path)} for path in self.sources.denoiser]
+            facts["unet"] = [{"file": path.name, "sha256": digest_file(path)} for path in self.sources.denoiser]
         if self.sources.refiner is not None:
-            told["refiner"] = {
+            facts["refiner"] = {
                 "pipeline": type(loaded.refiner).__name__,
                 "sha256": self.sources.refiner.digest(),
                 "revision": self.sources.refiner.revision,
                 "high_noise": options.share_before_refiner,
             }
-        return told
+        return facts
 
 
 def _another(pipeline: Any, **instead: Any) -> Any:  # noqa: ANN401 - pipelines
@@ -401,9 +403,9 @@ def _another(pipeline: Any, **instead: Any) -> Any:  # noqa: ANN401 - pipelines
     }  # fmt: skip
     if "add_watermarker" in _accepted(kind):
         settings["add_watermarker"] = False
-    made = kind(**{**settings, **pipeline.components, **fresh, **instead})
-    made.set_progress_bar_config(disable=True)
-    return made
+    pipe = kind(**{**settings, **pipeline.components, **fresh, **instead})
+    pipe.set_progress_bar_config(disable=True)
+    return pipe
 
 
 def _accepted(kind: Any) -> set[str]:  # noqa: ANN401 - a class

@@ -95,14 +95,14 @@ def load(
 def loaded(folder: PipelineFolder, dtype: Any) -> Any:  # noqa: ANN401 - a pipeline
     """Load one pipeline: safetensors of this folder, classes of diffusers and transformers, nothing else."""
     kind = _pipeline_class(folder)
-    own = {"add_watermarker": False} if "add_watermarker" in inspect.signature(kind.__init__).parameters else {}
+    keywords = {"add_watermarker": False} if "add_watermarker" in inspect.signature(kind.__init__).parameters else {}
     try:
         for part in folder.components():
             if part.library in {"diffusers", "transformers"}:
                 getattr(getattr(importlib.import_module(part.library), part.kind, None), "from_pretrained", None)
         pipeline = kind.from_pretrained(
             folder.path, torch_dtype=dtype, use_safetensors=True, local_files_only=True,
-            variant=folder.variant or None, **own,
+            variant=folder.variant or None, **keywords,
         )  # fmt: skip
     except ImportError as error:
         raise MissingDependency(
@@ -172,9 +172,9 @@ def _adapt(pipeline: Any, adapters: Sequence[Path], options: Options) -> None:  
             raise UsageError(
                 "this adapter does not fit the pipeline", where=str(path), found=_first_line(error)
             ) from error
-    told = {name for some in pipeline.get_list_adapters().values() for name in some}
+    adapter_names = {name for some in pipeline.get_list_adapters().values() for name in some}
     for name, path in zip(names, adapters, strict=True):
-        if name not in told:
+        if name not in adapter_names:
             raise UsageError("this adapter changes no part of the pipeline", where=str(path))
     scale = 1.0 if options.lora_scale is None else options.lora_scale
     pipeline.set_adapters(names, [scale] * len(names))
@@ -255,10 +255,10 @@ class TextReaders:
                 continue
             # a processor would take a text for the address of a picture
             tokenizer = part.tokenizer if hasattr(part, "image_processor") else part
-            own = int(getattr(tokenizer, "model_max_length", _ENDLESS))
+            longest = int(getattr(tokenizer, "model_max_length", _ENDLESS))
             is_clip = type(tokenizer).__name__.startswith("CLIP")
             long = usual or getattr(pipeline, f"{name}_max_length", 0)
-            most = own if is_clip or not long else long
+            most = longest if is_clip or not long else long
             if most < _ENDLESS:
                 system = getattr(pipeline, "system_message", "")
                 read = (
@@ -284,7 +284,7 @@ def _tokens_of(tokenizer: Any, text: str) -> Sequence[int]:  # noqa: ANN401 - a 
 def _tokens_in_conversation(part: Any, tokenizer: Any, system: str, text: str) -> Sequence[int]:  # noqa: ANN401
     """Read a text as what a user says, after what the pipeline itself says first."""
     if system:  # so does FLUX.2, in parts of a type each
-        turns = [{"role": role, "content": [{"type": "text", "text": said}]} for role, said in
+        turns = [{"role": role, "content": [{"type": "text", "text": content}]} for role, content in
                  (("system", system), ("user", text))]  # fmt: skip
         return _tokens_of(tokenizer, part.apply_chat_template(turns, tokenize=False))
     turn = {"role": "user", "content": text}

@@ -89,9 +89,9 @@ class PipelineFolder:
 
     def files(self) -> list[Path]:
         """List what decides a picture, in alphabetical order."""
-        told = {path for part in self.components() for pattern in _TOLD_BY for path in part.folder.glob(pattern)}
+        described = {path for part in self.components() for pattern in _TOLD_BY for path in part.folder.glob(pattern)}
         weights = {path for part in self.components() for path in part.weights()}
-        return sorted({self.path / _INDEX, *told, *weights})
+        return sorted({self.path / _INDEX, *described, *weights})
 
     def digest(self) -> str:
         """Hash the names and bytes of all that decides a picture."""
@@ -121,11 +121,11 @@ def _refuse_code(folder: Path) -> None:
             raise custom(path, "auto_map")
 
 
-def custom(place: Path, found: str) -> UsageError:
+def custom(path: Path, found: str) -> UsageError:
     """Say that code that comes with a model is not run."""
     return UsageError(
         "this pipeline brings code of its own, which is never run",
-        where=str(place),
+        where=str(path),
         expected="a pipeline class of diffusers, and parts of diffusers and transformers",
         found=found,
     )
@@ -159,13 +159,13 @@ def find_pipeline(target: str, *, revision: str = "", variant: str = "", asked_b
 
 def _from_hub(name: str, revision: str, variant: str, asked_by: str) -> PipelineFolder:
     """Find a hub id in the local cache or fetch it: first what tells its parts, then their safetensors."""
-    told = hub_folder(
+    snapshot = hub_folder(
         name, revision, complete=lambda folder: (folder / _INDEX).is_file(), extra="generate", asked_by=asked_by,
         fetched=(_INDEX,),
     )  # fmt: skip
-    if not (told / _INDEX).is_file():
+    if not (snapshot / _INDEX).is_file():
         raise UsageError("this is no pipeline of diffusers", where=name, expected=_INDEX)
-    first = PipelineFolder(told, told.name, variant)
+    first = PipelineFolder(snapshot, snapshot.name, variant)
     parts = [part.name for part in first.components()]
     stems = ("model", "diffusion_pytorch_model")
     middles = ("", *((f".{variant}",) if variant else ()))
@@ -184,7 +184,7 @@ def _from_hub(name: str, revision: str, variant: str, asked_by: str) -> Pipeline
         )
 
     whole = hub_folder(
-        name, revision or told.name, complete=is_complete,
+        name, revision or snapshot.name, complete=is_complete,
         extra="generate", asked_by=asked_by, fetched=(_INDEX, *wanted),
     )  # fmt: skip
     return PipelineFolder(whole, whole.name, variant)

@@ -29,7 +29,7 @@ from culturekit.generation.diffusion.diffusers_calls import TextReaders, loaded,
 from culturekit.generation.diffusion.diffusers_folder import Options, PipelineFolder
 from culturekit.generation.diffusion.training import DENOISER, TUNED, TrainingPair, TuningOptions, shown_square
 
-_TOLD, _STEP = "told.json", "step.txt"
+_RECORD, _STEP = "told.json", "step.txt"
 _LONGEST_GRADIENT = 1.0
 _PROBES = 8  # batches whose loss is measured again and again with the same noise: that of a step is mostly its noise
 
@@ -45,13 +45,13 @@ class LoraTraining:
         shared: Any = None,  # noqa: ANN401 - an Accelerator
     ) -> None:
         """Load the pipeline, and put an adapter on it that changes nothing yet; `shared` joins several processes."""
-        told = options.spec.read(Options)
+        stated = options.spec.read(Options)
         diffusers, peft = importlib.import_module("diffusers"), importlib.import_module("peft")
         importlib.import_module("diffusers.training_utils")
         self.pairs, self.options, self.shared = pairs, options, shared
-        self.device = chosen_device(told.device) if shared is None else shared.device
+        self.device = chosen_device(stated.device) if shared is None else shared.device
         self.rank = 0 if shared is None else int(shared.process_index)
-        self.dtype = chosen_dtype(told.dtype, self.device)
+        self.dtype = chosen_dtype(stated.dtype, self.device)
         with quiet():
             self.pipeline = loaded(folder, self.dtype)
             self.pipeline.to(self.device)
@@ -99,8 +99,8 @@ class LoraTraining:
         size, count = self.options.batch, len(self.pairs)
         places = range(number * size, (number + 1) * size)
         orders = {turn: np.random.default_rng(self.seeds("order", turn)).permutation(count)
-                  for turn in {place // count for place in places}}  # fmt: skip
-        return [self.pairs[orders[place // count][place % count]] for place in places]
+                  for turn in {index // count for index in places}}  # fmt: skip
+        return [self.pairs[orders[index // count][index % count]] for index in places]
 
     def loss(self, pairs: Sequence[TrainingPair], random: torch.Generator) -> torch.Tensor:
         """Say how far the noise that the denoiser finds is from the noise that was added."""
@@ -113,10 +113,10 @@ class LoraTraining:
                 prompt=[pair.text for pair in pairs], device=self.device, num_images_per_prompt=1,
                 do_classifier_free_guidance=False,
             )  # fmt: skip
-            told: Mapping[str, Any] | None = None
+            conditions: Mapping[str, Any] | None = None
             if len(others) > 1:  # of SDXL, which is told sizes and corners too
                 sizes = [[*one.size, *one.corner, self.options.size, self.options.size] for one in shown]
-                told = {
+                conditions = {
                     "text_embeds": others[1],
                     "time_ids": torch.tensor(sizes, device=self.device, dtype=torch.float32),
                 }
@@ -130,7 +130,7 @@ class LoraTraining:
                 wanted = self.noising.get_velocity(latents, noise, times)
         half = self.dtype != torch.float32
         with torch.autocast(self.device.type, dtype=self.dtype) if half else nullcontext():
-            found = self.denoise(noisy, times, encoder_hidden_states=texts, added_cond_kwargs=told).sample
+            found = self.denoise(noisy, times, encoder_hidden_states=texts, added_cond_kwargs=conditions).sample
         return torch.nn.functional.mse_loss(found.float(), wanted.float())
 
     def step(self, number: int) -> None:
@@ -161,7 +161,7 @@ class LoraTraining:
         """Write a checkpoint, whole or not at all."""
         state = self.optimiser.state_dict()["state"]
         tensors = {f"weight/{name}": one.data for name, one in self.learned.items()}
-        tensors |= {f"adam/{place}/{name}": one for place, own in state.items() for name, one in own.items()}
+        tensors |= {f"adam/{number}/{name}": one for number, values in state.items() for name, one in values.items()}
         tensors |= {f"scaler/{name}": torch.tensor(float(one)) for name, one in self.scaler.state_dict().items()}
         tensors["curve"] = torch.tensor(self.curve, dtype=torch.float64)
         write_atomically(path, importlib.import_module("safetensors.torch").save(tensors))
@@ -177,8 +177,8 @@ class LoraTraining:
             if kind == "weight":
                 self.learned[name].data.copy_(one)
             elif kind == "adam":
-                place, _, inner = name.partition("/")
-                state.setdefault(int(place), {})[inner] = one.cpu() if inner == "step" else one
+                number, _, inner = name.partition("/")
+                state.setdefault(int(number), {})[inner] = one.cpu() if inner == "step" else one
             elif kind == "scaler":
                 scaler[name] = int(one) if name in {"growth_interval", "_growth_tracker"} else one.item()
         self.optimiser.load_state_dict({**self.optimiser.state_dict(), "state": state})
@@ -208,8 +208,8 @@ def train(work: Work, folder: PipelineFolder, pairs: Sequence[TrainingPair], opt
             done = number
     else:
         _train_together(work, folder, pairs, options)
-    told = json.loads((work.scratch / _TOLD).read_bytes())
-    return Outcome({"steps": steps, "pairs": len(pairs), **told["counts"]}, notes=told["notes"])
+    record = json.loads((work.scratch / _RECORD).read_bytes())
+    return Outcome({"steps": steps, "pairs": len(pairs), **record["counts"]}, notes=record["notes"])
 
 
 def _trained(
@@ -249,8 +249,8 @@ def _finish(training: LoraTraining, scratch: Path, out: Path) -> None:
     counts = {"captions cut by the text encoder": cut,
               "learned numbers": sum(one.numel() for one in training.learned.values())}  # fmt: skip
     probes = {"before": training.curve[0][2], "after": training.curve[-1][2]}
-    told = {"device": training.device.type, "dtype": str(training.dtype).removeprefix("torch."), "loss": probes}
-    write_atomically(scratch / _TOLD, json.dumps({"counts": counts, "notes": told}).encode())
+    record = {"device": training.device.type, "dtype": str(training.dtype).removeprefix("torch."), "loss": probes}
+    write_atomically(scratch / _RECORD, json.dumps({"counts": counts, "notes": record}).encode())
 
 
 # Several processes, one a GPU, each with the whole denoiser and a batch of its own: accelerate joins them.

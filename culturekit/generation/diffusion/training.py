@@ -54,7 +54,7 @@ class _Shown:
 
 def pairs_in(folder: Path) -> list[TrainingPair]:
     """List the pairs of a folder that `select export` wrote, or of any folder of images with a list."""
-    root = next((place for place in (folder / "imagefolder", folder) if (place / _METADATA).is_file()), None)
+    root = next((base for base in (folder / "imagefolder", folder) if (base / _METADATA).is_file()), None)
     if root is None:
         raise UsageError(
             "there are no pairs to train on", where=str(folder), expected=f"a folder of images with {_METADATA}",
@@ -191,8 +191,8 @@ class TuningPlan:
 
 def pipeline_of(options: TuningOptions) -> PipelineFolder:
     """Find the pipeline, and make sure that it is one that can be trained."""
-    told, target = options.spec.read(Options), options.spec.target
-    folder = find_pipeline(target, revision=told.revision, variant=told.variant, asked_by=DIFFUSERS)
+    stated, target = options.spec.read(Options), options.spec.target
+    folder = find_pipeline(target, revision=stated.revision, variant=stated.variant, asked_by=DIFFUSERS)
     if folder.kind not in _PIPELINES:
         raise UsageError("adapters of this pipeline cannot be trained here", where=target,
                          expected=" or ".join(_PIPELINES), found=folder.kind)  # fmt: skip

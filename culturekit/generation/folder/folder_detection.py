@@ -61,7 +61,7 @@ class Names:
 class Hit(NamedTuple):
     """The place of a prompt, or why there is none; `several` are the prompts that all fit."""
 
-    place: int | None
+    position: int | None
     reason: str = ""
     several: tuple[int, ...] = ()
 
@@ -72,9 +72,9 @@ class _Texts:
     def __init__(self, keys: Iterable[str]) -> None:
         """Order the keys; prompts are counted from 0."""
         self.places: dict[str, list[int]] = defaultdict(list)
-        for place, key in enumerate(keys):
+        for index, key in enumerate(keys):
             if key:
-                self.places[key].append(place)
+                self.places[key].append(index)
         self.ordered = sorted(self.places)
 
     def with_text(self, key: str) -> Sequence[int]:
@@ -100,19 +100,19 @@ class KnownPrompts:
         rows = prompts.sort("prompt_id").select(Prompt._fields).iter_rows()
         self.prompts = [Prompt._make(row) for row in rows]
         self.names = names or Names()
-        self.ids = {prompt.prompt_id: place for place, prompt in enumerate(self.prompts)}
+        self.ids = {prompt.prompt_id: index for index, prompt in enumerate(self.prompts)}
         self.folded_ids = _Texts(folded(prompt.prompt_id) for prompt in self.prompts)
         self.texts = _Texts(folded(prompt.text) for prompt in self.prompts)
         self.bare_texts = _Texts(bare(prompt.text) for prompt in self.prompts)
         # the prompts that are about something, under each of its names, and those that have a word in their text
         self.about: dict[tuple[str, str], set[int]] = defaultdict(set)
         self.mentions: dict[str, set[int]] = defaultdict(set)
-        for place, prompt in enumerate(self.prompts):
+        for index, prompt in enumerate(self.prompts):
             for what, name in self.attributes(prompt):
-                self.about[what, folded(name)].add(place)
-                self.about[what, bare(name)].add(place)
+                self.about[what, folded(name)].add(index)
+                self.about[what, bare(name)].add(index)
             for word in spaced(prompt.text).split():
-                self.mentions[word].add(place)
+                self.mentions[word].add(index)
 
     def attributes(self, prompt: Prompt) -> Iterable[tuple[str, str]]:
         """Give what a prompt is about, by field."""
@@ -126,28 +126,28 @@ class KnownPrompts:
 
     def find(self, fields: Fields) -> Hit:
         """Find the one prompt that everything said fits."""
-        said = {what: text for what in _IDENTIFYING if (text := fields.get(what))}
-        if not said:
+        named = {what: text for what in _IDENTIFYING if (text := fields.get(what))}
+        if not named:
             return Hit(None, "the name says nothing of a prompt")
         places: Sequence[int] | set[int] | None = None
-        if "prompt_id" in said:
-            places = self.by_id(said["prompt_id"])
+        if "prompt_id" in named:
+            places = self.by_id(named["prompt_id"])
             if not places:
-                return Hit(None, f"no prompt has the id {_cut(said['prompt_id'])!r}")
-        elif "prompt" in said:
-            places = self.by_text(said["prompt"])
+                return Hit(None, f"no prompt has the id {_cut(named['prompt_id'])!r}")
+        elif "prompt" in named:
+            places = self.by_text(named["prompt"])
             if not places:
-                return Hit(None, f"no prompt reads {_cut(said['prompt'])!r}")
+                return Hit(None, f"no prompt reads {_cut(named['prompt'])!r}")
         for what in ("artifact_id", "artifact", "concept", "group", "country"):
-            if what in said and (places is None or len(places) > 1):
-                places = self.narrowed(places, what, said[what])
+            if what in named and (places is None or len(places) > 1):
+                places = self.narrowed(places, what, named[what])
                 if not places:
-                    return Hit(None, f"no such prompt is about the {what.removesuffix('_id')} {_cut(said[what])!r}")
+                    return Hit(None, f"no such prompt is about the {what.removesuffix('_id')} {_cut(named[what])!r}")
         assert places is not None
         if len(places) == 1:
             return Hit(next(iter(places)))
         several = tuple(sorted(places))
-        ids = ", ".join(self.prompts[place].prompt_id for place in several[:_SHOWN])
+        ids = ", ".join(self.prompts[number].prompt_id for number in several[:_SHOWN])
         more = ", ..." if len(several) > _SHOWN else ""
         return Hit(None, f"fits more than one prompt: {ids}{more}", several)
 
@@ -173,15 +173,15 @@ class KnownPrompts:
         """Find the prompts whose text has these words in a row."""
         words = spaced(name).split()
         places = set.intersection(*(self.mentions.get(word, set()) for word in words)) if words else set()
-        return {place for place in places if f" {' '.join(words)} " in f" {spaced(self.prompts[place].text)} "}
+        return {number for number in places if f" {' '.join(words)} " in f" {spaced(self.prompts[number].text)} "}
 
     def nearest(self, fields: Fields) -> list[str]:
         """Name prompts that a name may have meant, the nearest first."""
         by_id = fields.get("prompt_id")
         if by_id:
             return difflib.get_close_matches(by_id, self.ids, n=_SHOWN, cutoff=0.5)
-        said = bare(fields.get("prompt") or fields.get("artifact") or "")[:200]
-        keys = difflib.get_close_matches(said, self.bare_texts.ordered, n=_SHOWN, cutoff=0.4)
+        bare_text = bare(fields.get("prompt") or fields.get("artifact") or "")[:200]
+        keys = difflib.get_close_matches(bare_text, self.bare_texts.ordered, n=_SHOWN, cutoff=0.4)
         return [self.prompts[self.bare_texts.places[key][0]].text for key in keys]
 
 
@@ -234,11 +234,11 @@ def read_name(name: str, naming: Naming, known: KnownPrompts | None) -> NameRead
     best: NameReading | None = None
     for fields, by in _readings(name, naming, listed):
         hit = None if known is None else known.find(fields)
-        said = NameReading(fields, listed.cells if listed else _NOTHING, by, hit)
-        if hit is None or hit.place is not None:
-            return said
+        reading = NameReading(fields, listed.cells if listed else _NOTHING, by, hit)
+        if hit is None or hit.position is not None:
+            return reading
         if best is None or (hit.several and not (best.hit and best.hit.several)):
-            best = said
+            best = reading
     if best is not None:
         return best
     unread = Hit(None, _NO_PATTERN) if naming.patterns or known is not None else None
@@ -355,6 +355,6 @@ def fitting(pattern: Pattern, names: Sequence[str], known: KnownPrompts) -> set[
 
     def fits(name: str) -> bool:
         both = (pattern.fields(name), pattern.fields(name, otherwise=True))
-        return any(fields is not None and known.find(fields).place is not None for fields in both)
+        return any(fields is not None and known.find(fields).position is not None for fields in both)
 
     return set(filter(fits, names))

@@ -179,7 +179,7 @@ def spaced(text: str) -> str:
 def natural_order(name: str) -> tuple[tuple[int | str, ...], str]:
     """Give what names are sorted by, so that img2 comes before img10."""
     parts = _DIGITS.split(name)
-    return tuple(int(part) if place % 2 else part for place, part in enumerate(parts)), name
+    return tuple(int(part) if index % 2 else part for index, part in enumerate(parts)), name
 
 
 def words_of(text: str) -> str:
@@ -218,11 +218,11 @@ class Pattern:
         parts = name.split("/")
         if len(parts) < self.parts or (self.anchored and len(parts) != self.parts):
             return None
-        own = "/".join(parts[-self.parts :])
+        tail = "/".join(parts[-self.parts :])
         if self.without_suffix:
-            own = _SUFFIX.sub("", own)
+            tail = _SUFFIX.sub("", tail)
         expression = self.otherwise if otherwise else self.expression
-        match = expression.fullmatch(own if own.isascii() else unicodedata.normalize("NFC", own))
+        match = expression.fullmatch(tail if tail.isascii() else unicodedata.normalize("NFC", tail))
         return None if match is None else match.groupdict()
 
 

@@ -36,7 +36,7 @@ _MOST_REPEATS = 65_535
 _MOST_SLOTS = 255
 
 
-class Place(NamedTuple):
+class GridCell(NamedTuple):
     """A repeat and a slot; `clash` is the file, by its number, that stated the same ones before."""
 
     repeat: int | None
@@ -44,7 +44,7 @@ class Place(NamedTuple):
     clash: int | None = None
 
 
-class _Places:
+class _Grid:
     """The places of one prompt and model; a repeat has `slots` of them, more where names say so."""
 
     def __init__(self, slots: int) -> None:
@@ -53,9 +53,9 @@ class _Places:
         self.taken: dict[tuple[int, int], int] = {}
         self.next_free = 0
 
-    def deal(self, stated: Sequence[Mapping[str, Any]]) -> list[Place]:
+    def deal(self, stated: Sequence[Mapping[str, Any]]) -> list[GridCell]:
         """Give each file a place: first those whose names state one, then the others, in the order of the names."""
-        dealt: dict[int, Place] = {}
+        dealt: dict[int, GridCell] = {}
         repeats_of: dict[Any, Iterator[int]] = defaultdict(lambda: iter(range(_MOST_REPEATS + 1)))
         slots_of: dict[Any, Iterator[int]] = defaultdict(lambda: iter(range(_MOST_SLOTS + 1)))
         for number, cells in enumerate(stated):
@@ -67,26 +67,26 @@ class _Places:
             elif slot is None:
                 slot = next(slots_of[repeat], None)
             if repeat is None or slot is None:
-                dealt[number] = Place(repeat, slot)
+                dealt[number] = GridCell(repeat, slot)
             else:
                 first = self.taken.setdefault((repeat, slot), number)
-                dealt[number] = Place(repeat, slot, None if first == number else first)
+                dealt[number] = GridCell(repeat, slot, None if first == number else first)
         return [dealt[number] if number in dealt else self.free(number) for number in range(len(stated))]
 
-    def free(self, number: int) -> Place:
+    def free(self, number: int) -> GridCell:
         while divmod(self.next_free, self.slots) in self.taken:
             self.next_free += 1
-        place = divmod(self.next_free, self.slots)
-        if place[0] > _MOST_REPEATS:
-            return Place(None, None)
-        self.taken[place] = number
-        return Place(*place)
+        slot = divmod(self.next_free, self.slots)
+        if slot[0] > _MOST_REPEATS:
+            return GridCell(None, None)
+        self.taken[slot] = number
+        return GridCell(*slot)
 
     def holes(self, repeats: int | None) -> Iterator[tuple[int, int]]:
         """List the repeats and slots without an image; without a stated number of repeats, of those that were begun."""
         begun = max((repeat for repeat, _ in self.taken), default=0) + 1
         every = product(range(begun if repeats is None else repeats), range(self.slots))
-        return (place for place in every if place not in self.taken)
+        return (slot for slot in every if slot not in self.taken)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +156,10 @@ def plan_folder(
     for listed in absent_files(naming, listing):
         label = naming.listed.label if naming.listed else ""
         hit = None if known is None else known.find(listed.fields)
-        said = NameReading(listed.fields, listed.cells, label, hit)
-        planner.add(None, listed.name, said, absent=f"listed in {label}, row {listed.line}, but there is no such file")
+        reading = NameReading(listed.fields, listed.cells, label, hit)
+        planner.add(
+            None, listed.name, reading, absent=f"listed in {label}, row {listed.line}, but there is no such file"
+        )
     return planner.plan()
 
 
@@ -173,23 +175,23 @@ class _Planner:
         self.models: set[str] = set()
         self.other_models: dict[str, list[str]] = defaultdict(list)
 
-    def add(self, file: PictureFile | None, name: str, said: NameReading, *, absent: str = "") -> None:
+    def add(self, file: PictureFile | None, name: str, reading: NameReading, *, absent: str = "") -> None:
         """Add a file, or a row of a list that has none."""
-        own = said.cells.get("model") or said.fields.get("model")
+        model_named = reading.cells.get("model") or reading.fields.get("model")
         stated = self.layout.model
-        if stated is not None and own is not None and folded(str(own)) != folded(stated):
-            self.other_models[str(own)].append(name)
+        if stated is not None and model_named is not None and folded(str(model_named)) != folded(stated):
+            self.other_models[str(model_named)].append(name)
             return
-        model = str(stated or own or self.layout.unnamed)
+        model = str(stated or model_named or self.layout.unnamed)
         self.models.add(model)
-        cells = {**said.cells, **self.numbers(said), "model": model, **self.prompt_cells(said)}
+        cells = {**reading.cells, **self.numbers(reading), "model": model, **self.prompt_cells(reading)}
         problem = self.number_problem(cells)
-        row = Row(cells, file, name, said.by)
-        unmatched = said.hit is not None and said.hit.place is None
+        row = Row(cells, file, name, reading.by)
+        unmatched = reading.hit is not None and reading.hit.position is None
         if file is not None and file.problem:
             row = replace(row, status=_FAILED, reason=file.problem)
-        elif said.hit is not None and unmatched:
-            row = replace(row, status=UNMATCHED, reason=said.hit.reason, several=said.hit.several)
+        elif reading.hit is not None and unmatched:
+            row = replace(row, status=UNMATCHED, reason=reading.hit.reason, several=reading.hit.several)
         elif problem:
             row = replace(row, status=UNMATCHED, reason=problem)
         elif cells.get("status", "ok") != "ok":
@@ -202,29 +204,29 @@ class _Planner:
             self.groups[model, str(cells["prompt_id"])].append(len(self.rows))
         self.rows.append(row)
 
-    def prompt_cells(self, said: NameReading) -> dict[str, Any]:
+    def prompt_cells(self, reading: NameReading) -> dict[str, Any]:
         """Say which prompt a file answers: the table's, or what its name tells."""
-        fields = said.fields
+        fields = reading.fields
         if self.known is not None:
-            if said.hit is None or said.hit.place is None:
+            if reading.hit is None or reading.hit.position is None:
                 return {}
-            cells = _prompt_cells(self.known.prompts[said.hit.place])
-            return {**cells, "prompt_sent": said.cells.get("prompt_sent") or cells["prompt_sent"]}
+            cells = _prompt_cells(self.known.prompts[reading.hit.position])
+            return {**cells, "prompt_sent": reading.cells.get("prompt_sent") or cells["prompt_sent"]}
         text = fields.get("prompt")
         country = fields.get("country")
-        verbatim = text if said.cells or "prompt" not in fields else words_of(text or "")
+        verbatim = text if reading.cells or "prompt" not in fields else words_of(text or "")
         return {
             "prompt_id": fields.get("prompt_id") or (_id_of_text(text) if text else None),
-            "prompt_sent": said.cells.get("prompt_sent") or verbatim,
+            "prompt_sent": reading.cells.get("prompt_sent") or verbatim,
             "concept": fields.get("concept"),
             "country": self.codes.get(folded(country), country) if country else None,
         }
 
-    def numbers(self, said: NameReading) -> dict[str, Any]:
+    def numbers(self, reading: NameReading) -> dict[str, Any]:
         """Read the numbers of a name; a seed too large for the column stays as a parameter."""
         found: dict[str, Any] = {
-            what: int(said.fields[what]) for what in ("repeat", "slot", "seed") if said.fields.get(what)
-        } | {what: said.cells[what] for what in ("repeat", "slot", "seed") if what in said.cells}
+            what: int(reading.fields[what]) for what in ("repeat", "slot", "seed") if reading.fields.get(what)
+        } | {what: reading.cells[what] for what in ("repeat", "slot", "seed") if what in reading.cells}
         for what in ("repeat", "slot"):
             if what in found:
                 found[what] -= self.layout.first
@@ -244,9 +246,9 @@ class _Planner:
     def plan(self) -> FolderPlan:
         """Deal out repeats and slots, and add a row for every image that should be there."""
         clashes = 0
-        taken: dict[tuple[str, str], _Places] = {}
+        taken: dict[tuple[str, str], _Grid] = {}
         for key, members in self.groups.items():
-            places = taken[key] = _Places(self.layout.slots or 1)
+            places = taken[key] = _Grid(self.layout.slots or 1)
             asked = [self.rows[member].cells for member in members]
             for member, (repeat, slot, clash) in zip(members, places.deal(asked), strict=True):
                 row = self.rows[member]
@@ -258,11 +260,11 @@ class _Planner:
                 self.rows[member] = row
         return FolderPlan(tuple(self.rows) + tuple(self.missing(taken)), dict(self.other_models), clashes)
 
-    def missing(self, taken: Mapping[tuple[str, str], _Places]) -> Iterator[Row]:
+    def missing(self, taken: Mapping[tuple[str, str], _Grid]) -> Iterator[Row]:
         """Give a row for each place that should have an image and has none."""
         if self.known is None or not self.layout.complete:
             return
-        empty = _Places(self.layout.slots or 1)
+        empty = _Grid(self.layout.slots or 1)
         for model in sorted(self.models or {self.layout.model or self.layout.unnamed}):
             for prompt in self.known.prompts:
                 places = taken.get((model, prompt.prompt_id), empty)

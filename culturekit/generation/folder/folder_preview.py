@@ -100,7 +100,7 @@ def _unmatched_example(row: Row, naming: Naming, known: KnownPrompts | None) -> 
     nearest: list[str] = []
     if row.file is not None and known is not None:
         stem = row.file.name.rpartition("/")[2].rpartition(".")[0]
-        nearest = [known.prompts[place].prompt_id for place in row.several] or known.nearest(
+        nearest = [known.prompts[number].prompt_id for number in row.several] or known.nearest(
             read_name(row.file.name, naming, known).fields or {"prompt": stem}
         )
     return {"file": str(row.source), "reason": row.reason or "", "nearest": tuple(nearest)}

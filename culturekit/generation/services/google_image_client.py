@@ -129,8 +129,8 @@ def _settings_of(model: str, options: GoogleImageOptions, size: str | None) -> _
         room=_ROOM_TO_THINK if habits_of(model, "google").thinks else 0,
     )  # fmt: skip
     # a model of one size refuses to be told one, so that the usual size is sent only where the SPEC states it
-    told = options.image_size or (large if large != _DEFAULT_SIZE else "")
-    return _GeminiImages(ratio, told, options.safety or "", price, send_seed=options.send_seed)
+    size_stated = options.image_size or (large if large != _DEFAULT_SIZE else "")
+    return _GeminiImages(ratio, size_stated, options.safety or "", price, send_seed=options.send_seed)
 
 
 def shape_of_size(size: str) -> tuple[str, str]:
@@ -184,11 +184,11 @@ def _read(raw: bytes, settings: _GeminiImages) -> Reply:
     body = record(decoded(raw))
     candidates = records(body.get("candidates"))
     blocked = text(record(body.get("promptFeedback")).get("blockReason"))
-    made = [candidate for each in candidates for candidate in _pictures_of(each)]
-    told = told_usage(body.get("usageMetadata"), "")
-    usage = told if settings.price is None else settings.price.counted(told, len(made))
-    if made:
-        return reply_with(made, text(body.get("modelVersion")), {}, usage)
+    pictures = [candidate for each in candidates for candidate in _pictures_of(each)]
+    counted = told_usage(body.get("usageMetadata"), "")
+    usage = counted if settings.price is None else settings.price.counted(counted, len(pictures))
+    if pictures:
+        return reply_with(pictures, text(body.get("modelVersion")), {}, usage)
     if blocked and blocked != "BLOCK_REASON_UNSPECIFIED":
         return reply_without("blocked", f"prompt: {blocked}", usage)
     if not candidates:
@@ -199,14 +199,18 @@ def _read(raw: bytes, settings: _GeminiImages) -> Reply:
 def _without_picture(candidate: Mapping[str, Any], usage: Usage) -> Reply:
     """Tell why a candidate has no picture."""
     reason = text(candidate.get("finishReason"))
-    said = shortened(" ".join(text(part.get("text")) for part in _parts_of(candidate)).strip())
-    why = ": ".join(filter(None, [reason, said or shortened(text(candidate.get("finishMessage")))]))
+    message = shortened(" ".join(text(part.get("text")) for part in _parts_of(candidate)).strip())
+    why = ": ".join(filter(None, [reason, message or shortened(text(candidate.get("finishMessage")))]))
     if reason == "MAX_TOKENS":
         return reply_without("length", why, usage)
     if reason in _DECLINED:
         return reply_without("refusal", why, usage)
     if reason in ("", "FINISH_REASON_UNSPECIFIED"):
-        return reply_without("refusal", said, usage) if said else reply_without("unreadable", "nothing, and no reason")
+        return (
+            reply_without("refusal", message, usage)
+            if message
+            else reply_without("unreadable", "nothing, and no reason")
+        )
     return reply_without("blocked", why, usage)
 
 

@@ -47,12 +47,12 @@ class ImagePrice:
         """Give the most output tokens that a call can take."""
         return images * self.tokens + self.room
 
-    def counted(self, told: Usage | None, images: int) -> Usage:
+    def counted(self, usage: Usage | None, images: int) -> Usage:
         """Count what a reply took: as the provider told, or by its images where it did not."""
         if self.by_image:
             return Usage(0, images)
-        if told is not None and told.counted == "provider":
-            return told
+        if usage is not None and usage.counted == "provider":
+            return usage
         return Usage(output_tokens=images * self.tokens, counted="here")
 
 
@@ -211,8 +211,8 @@ URL = "url:"
 
 def reply_with(candidates: Sequence[Candidate], version: str, facts: Mapping[str, object], usage: Usage) -> Reply:
     """Write a reply that has at least one picture."""
-    made = Made(list(candidates), version, canonical_json(facts).decode())
-    return Reply(msgspec.json.encode(made).decode(), usage, model_version=version)
+    reply = Made(list(candidates), version, canonical_json(facts).decode())
+    return Reply(msgspec.json.encode(reply).decode(), usage, model_version=version)
 
 
 def reply_without(stop: Stop, why: str, usage: Usage | None = None) -> Reply:

@@ -50,10 +50,10 @@ class _ImageSettings:
         return images if self.price is None else self.price.most(images)
 
     def replied(self, body: Mapping[str, Any], candidates: list[Candidate], facts: Mapping[str, Any]) -> Reply:
-        made = sum(bool(candidate.picture) for candidate in candidates)
-        told = stated_usage(body.get("usage"), "", sent="input_tokens", came="output_tokens")
-        usage = None if self.price is None else self.price.counted(told, made)
-        return reply_with(candidates, text(body.get("model")), facts, usage or told)
+        pictures = sum(bool(candidate.picture) for candidate in candidates)
+        counted = stated_usage(body.get("usage"), "", sent="input_tokens", came="output_tokens")
+        usage = None if self.price is None else self.price.counted(counted, pictures)
+        return reply_with(candidates, text(body.get("model")), facts, usage or counted)
 
 
 class _OpenAIImageClient(ImageClient, OpenAIClient):
@@ -146,8 +146,8 @@ def _candidate_of(item: Mapping[str, Any]) -> Candidate:
     if kept or address:
         return Candidate(kept or URL + address, revised, filtered, "")
     error = record(item.get("error"))
-    said = " ".join(filter(None, [text(error.get("code")), text(error.get("message")) or text(item.get("error"))]))
-    why = shortened(said) or filtered or ("its base64 cannot be read" if picture else "no picture and no reason")
+    message = " ".join(filter(None, [text(error.get("code")), text(error.get("message")) or text(item.get("error"))]))
+    why = shortened(message) or filtered or ("its base64 cannot be read" if picture else "no picture and no reason")
     return Candidate("", revised, text(error.get("code")) or filtered, why)
 
 
@@ -168,15 +168,17 @@ def _read_responses(raw: bytes, settings: _ImageSettings) -> Reply:
     body = record(decoded(raw))
     output = records(body.get("output"))
     calls = [item for item in output if item.get("type") == "image_generation_call"]
-    made = [item for item in calls if text(item.get("result")).startswith(KEPT)]
-    if made:
-        candidates = [Candidate(text(item["result"]), text(item.get("revised_prompt")), "", "") for item in made]
-        return settings.replied(body, candidates, {name: made[0][name] for name in _SAID_OF_ITSELF if name in made[0]})
+    pictures = [item for item in calls if text(item.get("result")).startswith(KEPT)]
+    if pictures:
+        candidates = [Candidate(text(item["result"]), text(item.get("revised_prompt")), "", "") for item in pictures]
+        return settings.replied(
+            body, candidates, {name: pictures[0][name] for name in _SAID_OF_ITSELF if name in pictures[0]}
+        )
     parts = [part for item in output for part in records(item.get("content"))]
     refused = " ".join(filter(None, (text(part.get("refusal")) for part in parts)))
-    said = " ".join(filter(None, (text(part.get("text")) for part in parts)))
-    if refused or said:
-        return reply_without("refusal", shortened(refused or said))
+    message = " ".join(filter(None, (text(part.get("text")) for part in parts)))
+    if refused or message:
+        return reply_without("refusal", shortened(refused or message))
     reason = text(record(body.get("incomplete_details")).get("reason"))
     if reason:
         return reply_without("blocked" if "filter" in reason else "length", reason)

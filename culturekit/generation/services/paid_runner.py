@@ -89,7 +89,7 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Address:
     """An address taken apart, and the number of the machine behind it, which was looked up once and checked."""
 
     scheme: str
@@ -167,7 +167,7 @@ def _content_of(url: str, *, base_url: str, limits: FetchLimits) -> bytes:
     check_sending("the address of a picture")
     until = time.monotonic() + limits.seconds
     for _ in range(limits.moves + 1):
-        address = place_of(url, base_url=base_url)
+        address = address_at(url, base_url=base_url)
         answer = _answer_of(address, until=until, limits=limits)
         if isinstance(answer, bytes):
             return answer
@@ -175,7 +175,7 @@ def _content_of(url: str, *, base_url: str, limits: FetchLimits) -> bytes:
     raise Refused(f"it was sent on more than {limits.moves} times")
 
 
-def _answer_of(address: _Place, *, until: float, limits: FetchLimits) -> bytes | str:
+def _answer_of(address: _Address, *, until: float, limits: FetchLimits) -> bytes | str:
     """Ask one machine: the picture, or the address it sends on to."""
     connection = address.connection(until)
     try:
@@ -197,7 +197,7 @@ def _answer_of(address: _Place, *, until: float, limits: FetchLimits) -> bytes |
         connection.close()
 
 
-def place_of(url: str, *, base_url: str) -> _Place:
+def address_at(url: str, *, base_url: str) -> _Address:
     """Look an address up, and make sure that it does not lead into a private network.
 
     A service on this machine may name addresses on this machine, and any service those of its own host and port; of
@@ -222,7 +222,7 @@ def place_of(url: str, *, base_url: str) -> _Place:
         raise Refused("an address in a private network") from None
     except (OSError, UnicodeError):
         raise ConnectionError("its host is not known") from None
-    return _Place(parts.scheme, host, port, f"{path}?{parts.query}" if parts.query else path, number)
+    return _Address(parts.scheme, host, port, f"{path}?{parts.query}" if parts.query else path, number)
 
 
 # the columns of an images table that was bought; `source_sha256` is the picture as it came

@@ -41,7 +41,7 @@ from culturekit.generation.services.image_client import (
     reply_with,
     reply_without,
 )
-from culturekit.generation.services.paid_runner import Refused, fetched, name_of_break, place_of
+from culturekit.generation.services.paid_runner import Refused, address_at, fetched, name_of_break
 from culturekit.llm.batches import BatchClient
 from culturekit.llm.client import Failure, Identity, Outgoing, Rate, Reply, Request, Usage
 from culturekit.llm.clients.remote_client import WireFormat
@@ -235,11 +235,11 @@ def _changed(value: Any, path: str, change: Callable[[Any], Any]) -> Any:  # noq
     step = _STEP.match(path)
     if step is None:
         return change(value)
-    rest, name, place = path[step.end() :].removeprefix("."), step["name"], step["place"]
+    rest, name, slot = path[step.end() :].removeprefix("."), step["name"], step["place"]
     if name is not None and isinstance(value, dict) and name in value:
         return {**value, name: _changed(value[name], rest, change)}
     if name is None and isinstance(value, list):
-        return [_changed(item, rest, change) if place in ("*", str(n)) else item for n, item in enumerate(value)]
+        return [_changed(item, rest, change) if slot in ("*", str(n)) else item for n, item in enumerate(value)]
     return value
 
 
@@ -495,12 +495,12 @@ class _ServiceClient(ImageClient):
             url = f"{self.identity.base_url}/{url.lstrip('/')}"
         try:
             asked, base = urlsplit(url), urlsplit(self.identity.base_url)
-            own = (asked.scheme, asked.netloc) == (base.scheme, base.netloc)
+            is_base = (asked.scheme, asked.netloc) == (base.scheme, base.netloc)
         except ValueError:
-            own, asked = False, urlsplit("")
+            is_base, asked = False, urlsplit("")
         host = asked.hostname or ""
         listed = any(host == one or (one.startswith(".") and host.endswith(one)) for one in self.file.hosts)
-        if not own and not (asked.scheme == "https" and listed and not asked.username):
+        if not is_base and not (asked.scheme == "https" and listed and not asked.username):
             raise Failure(
                 "fatal",
                 f"the service sends on to {shortened(host or 'no host')}, which is not its own; if you trust "
@@ -513,15 +513,15 @@ class _ServiceClient(ImageClient):
     ) -> _Came:
         """Send one request and read its reply to the end, the key taken out of it."""
         key, sent = self.file.key, False
-        told = {"Accept": "application/json", "User-Agent": "culturekit", **headers}
+        all_headers = {"Accept": "application/json", "User-Agent": "culturekit", **headers}
         if key is not None and self.secret is not None:
-            told[key.header] = key.prefix + self.secret.reveal()
+            all_headers[key.header] = key.prefix + self.secret.reveal()
         try:
-            place = place_of(url, base_url=self.identity.base_url)
-            connection = place.connection(until, silence=max(until - time.monotonic(), 0.001))
+            host = address_at(url, base_url=self.identity.base_url)
+            connection = host.connection(until, silence=max(until - time.monotonic(), 0.001))
             try:
                 sent = True
-                connection.request(method, place.path, body=body, headers=told)
+                connection.request(method, host.path, body=body, headers=all_headers)
                 response = connection.getresponse()
                 raw = read_to_end(response, _LARGEST)
             finally:
@@ -529,7 +529,7 @@ class _ServiceClient(ImageClient):
         except Refused as error:
             raise Failure("fatal" if not sent else "server", f"{urlsplit(url).hostname}: {error}", sent=sent) from None
         except TooLarge:
-            raise Failure("server", f"{place.host}: it has more than {_LARGEST:,} bytes", sent=True) from None
+            raise Failure("server", f"{host.host}: it has more than {_LARGEST:,} bytes", sent=True) from None
         except TimeoutError:
             raise Failure("timeout", "a request timed out; raise timeout= in the SPEC", sent=sent) from None
         except (OSError, http.client.HTTPException) as error:

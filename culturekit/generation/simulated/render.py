@@ -127,15 +127,15 @@ def colours(hue: Numbers, saturation: Numbers, value: Numbers) -> Field:
     return np.asarray(value[..., np.newaxis] * (pale + (1 - pale) * ramp), np.float32)
 
 
-def blend(own: _Look, shared: _Look, *, share: float) -> _Look:
+def blend(single: _Look, shared: _Look, *, share: float) -> _Look:
     """Mix two looks field by field; `share` is how much is left of the first."""
     if share == 1:
-        return own
+        return single
     mixed = {}
-    for field in dataclasses.fields(own):
-        start, end = getattr(shared, field.name), getattr(own, field.name)
+    for field in dataclasses.fields(single):
+        start, end = getattr(shared, field.name), getattr(single, field.name)
         mixed[field.name] = start + np.float32(share) * (end - start)
-    return dataclasses.replace(own, **mixed)
+    return dataclasses.replace(single, **mixed)
 
 
 def side_by_side(looks: Sequence[_Look]) -> _Look:
@@ -347,27 +347,27 @@ def draw(
     """
     drawn: dict[int, Pixels] = {}
     for places in _batches(subjects, max(1, _PIXELS_AT_ONCE // size**2)):
-        shown = [subject for place in places if (subject := subjects[place]) is not None]
-        pictures = _draw_batch(shown, numbers[places], size, own=1 - confusability**2)
+        shown = [subject for index in places if (subject := subjects[index]) is not None]
+        pictures = _draw_batch(shown, numbers[places], size, weight=1 - confusability**2)
         drawn.update(zip(places, pictures, strict=True))
-    return [drawn[place] for place in range(len(subjects))]
+    return [drawn[index] for index in range(len(subjects))]
 
 
 def _batches(subjects: Sequence[Subject | None], at_once: int) -> Iterator[list[int]]:
     """Yield the places of subjects to draw together: all of them artifacts, or all culture-free."""
     for free in (False, True):
-        places = [place for place, subject in enumerate(subjects) if (subject is None) == free]
+        places = [index for index, subject in enumerate(subjects) if (subject is None) == free]
         for start in range(0, len(places), at_once):
             yield places[start : start + at_once]
 
 
-def _draw_batch(shown: Sequence[Subject], numbers: Numbers, size: int, *, own: float) -> list[Pixels]:
+def _draw_batch(shown: Sequence[Subject], numbers: Numbers, size: int, *, weight: float) -> list[Pixels]:
     """Draw one picture per row of numbers: the subjects shown, or culture-free pictures when there are none."""
     lamp, paper, rest = np.split(numbers, [LIGHT_NUMBERS, _SCENE], axis=1)
     canvas = sheet(as_scalars(0.86 + 0.13 * paper), size)
     if shown:
-        border = side_by_side([_pulled(subject, "country", _confused_border, own) for subject in shown])
-        emblem = side_by_side([_pulled(subject, "artifact_id", _confused_emblem, own) for subject in shown])
+        border = side_by_side([_pulled(subject, "country", _confused_border, weight) for subject in shown])
+        emblem = side_by_side([_pulled(subject, "artifact_id", _confused_emblem, weight) for subject in shown])
         paint_borders(canvas, border, rest[:, :BORDER_NUMBERS])
         paint_emblems(canvas, emblem, rest[:, BORDER_NUMBERS : BORDER_NUMBERS + POSE_NUMBERS])
     else:
@@ -376,12 +376,12 @@ def _draw_batch(shown: Sequence[Subject], numbers: Numbers, size: int, *, own: f
     return to_pixels(canvas)
 
 
-def _pulled(subject: Subject, what: str, confused: Callable[[str, float], _Look], own: float) -> _Look:
+def _pulled(subject: Subject, what: str, confused: Callable[[str, float], _Look], weight: float) -> _Look:
     """Give the emblem or the border in a picture: its own, made like all others, then drawn towards some."""
-    look = confused(getattr(subject, what), own)
+    look = confused(getattr(subject, what), weight)
     for pull in subject.pulls:
         if (towards := getattr(pull, what)) is not None:
-            look = blend(look, confused(towards, own), share=1 - pull.strength)
+            look = blend(look, confused(towards, weight), share=1 - pull.strength)
     return look
 
 

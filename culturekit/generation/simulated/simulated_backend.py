@@ -113,8 +113,8 @@ def rows_of(cspace: pl.DataFrame) -> Iterator[Row]:
         raise UsageError(
             f"the popularity of {artifact_id} cannot weigh it", expected="a number of 0 or more", found=str(popularity)
         )
-    place = pl.int_range(pl.len()).over("concept").alias("place")
-    yield from map(Row._make, cspace.select("artifact_id", "concept", "country", "popularity", place).iter_rows())
+    number = pl.int_range(pl.len()).over("concept").alias("place")
+    yield from map(Row._make, cspace.select("artifact_id", "concept", "country", "popularity", number).iter_rows())
 
 
 # how many numbers decide the pulls on a picture: how far it gives in to its hub, and to another country
@@ -151,7 +151,7 @@ class Attraction:
             of_concept[row.concept].add(row.artifact_id)
             if row.country in self.countries:
                 dominant[row.concept].setdefault(row.artifact_id, row.country)
-        self.at_home = {artifact_id for own in dominant.values() for artifact_id in own}
+        self.at_home = {artifact_id for artifacts in dominant.values() for artifact_id in artifacts}
         if options.drift and all(row.artifact_id in self.at_home for row in rows):
             raise UsageError(
                 "drift has nothing to draw away: every artifact is from there",
@@ -160,10 +160,12 @@ class Attraction:
             )
         # The hubs of a concept are the first by the SHA-256 of `hub ARTIFACT_ID`, never more than half.
         self.hubs = {
-            concept: tuple(sorted(own, key=lambda one: _hashed(f"hub {one}"))[: min(options.hubs, len(own) // 2)])
-            for concept, own in of_concept.items()
+            concept: tuple(
+                sorted(artifacts, key=lambda one: _hashed(f"hub {one}"))[: min(options.hubs, len(artifacts) // 2)]
+            )
+            for concept, artifacts in of_concept.items()
         }
-        self.abroad = {concept: sorted(own.items()) for concept, own in dominant.items()}
+        self.abroad = {concept: sorted(artifacts.items()) for concept, artifacts in dominant.items()}
 
     def pulls(self, row: Row, hub_number: float, drift_number: float) -> tuple[Pull, ...]:
         """Give what draws a picture of this row away, and how strongly; nothing draws where a knob is 0."""
@@ -186,10 +188,10 @@ class Attraction:
         if pull == 0 or row.artifact_id in self.at_home:
             return None
         others = self.abroad.get(row.concept)
-        place = f"counterpart of {row.artifact_id}"
+        seed_name = f"counterpart of {row.artifact_id}"
         if not others:
-            return Pull(pull, None, self.countries[chosen(place, len(self.countries))])
-        return Pull(pull, *others[chosen(place, len(others))])
+            return Pull(pull, None, self.countries[chosen(seed_name, len(self.countries))])
+        return Pull(pull, *others[chosen(seed_name, len(others))])
 
 
 def strength(knob: float, number: float) -> float:
@@ -255,13 +257,13 @@ class BiasedChoice:
     def another(self, asked: Row, pick: float) -> Row:
         """Choose evenly among the rows of a concept's other artifacts; where there is none, make no mistake."""
         rows = self.of_concept[asked.concept]
-        own = [row.place for row in self.of_artifact[asked.artifact_id] if row.concept == asked.concept]
-        if len(own) == len(rows):
+        excluded = [row.place for row in self.of_artifact[asked.artifact_id] if row.concept == asked.concept]
+        if len(excluded) == len(rows):
             return asked
-        place = int(pick * (len(rows) - len(own)))
-        for skipped in sorted(own):
-            place += place >= skipped
-        return rows[place]
+        index = int(pick * (len(rows) - len(excluded)))
+        for skipped in sorted(excluded):
+            index += index >= skipped
+        return rows[index]
 
     def under_specified(self, concept: str, country: str | None, numbers: Numbers) -> Row | None:
         """Draw from the biased distribution over the rows of a concept, of one country where it is named."""
@@ -317,11 +319,11 @@ class _SimulatedBackend:
         numbers = [
             np.random.default_rng(request.seed % 2**64).random(_DRAWN.stop + _PULL_NUMBERS) for request in requests
         ]
-        chosen = [self.choose(request, own) for request, own in zip(requests, numbers, strict=True)]
-        shown = [place for place, subject in enumerate(chosen) if not isinstance(subject, Failure)]
+        chosen = [self.choose(request, stream) for request, stream in zip(requests, numbers, strict=True)]
+        shown = [index for index, subject in enumerate(chosen) if not isinstance(subject, Failure)]
         drawn = draw(
             [subject for subject in chosen if not isinstance(subject, Failure)],
-            np.array([numbers[place][_DRAWN] for place in shown]).reshape(-1, DRAWING_NUMBERS),
+            np.array([numbers[index][_DRAWN] for index in shown]).reshape(-1, DRAWING_NUMBERS),
             size=size,
             confusability=self.options.confusability,
         )

@@ -138,18 +138,18 @@ def embed_tokens(
     Returns:
         float32 (n, dim), unit norm, and the id of each: that of the text, or ID#k for its token k.
     """
-    made = text_encoder_of(encoder)
-    if not isinstance(made, TokenEncoder):
+    text_encoder = text_encoder_of(encoder)
+    if not isinstance(text_encoder, TokenEncoder):
         raise UsageError("the encoder gives no vectors of single tokens", where=encoder,
                          expected="sentence:FOLDER, or transformers:FOLDER with CLIP")  # fmt: skip
 
     def encode(run: Sequence[str]) -> Sequence[Vectors]:
-        found = made.encode_tokens(run)
-        dtype = made.identity.dtype
+        found = text_encoder.encode_tokens(run)
+        dtype = text_encoder.identity.dtype
         return [unit(each.mean(axis=0, keepdims=True), where=dtype) for each in found] if mean else found
 
-    folder = scratch / f"tokens-{digest([made.identity.as_options(), mean, dict(texts)])[:16]}"
-    vectors, counts = _in_parts(list(texts.values()), folder, encode, of=made.identity.name, progress=progress)
+    folder = scratch / f"tokens-{digest([text_encoder.identity.as_options(), mean, dict(texts)])[:16]}"
+    vectors, counts = _in_parts(list(texts.values()), folder, encode, of=text_encoder.identity.name, progress=progress)
     each = zip(texts, counts, strict=True)
     return vectors, list(texts) if mean else [f"{name}#{k}" for name, count in each for k in range(1, count + 1)]
 

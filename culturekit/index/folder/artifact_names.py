@@ -121,8 +121,8 @@ def known_references(
     broken, shows = pl.col("status") != "ok", pl.col("artifact_id")
     why = pl.when(broken).then(pl.lit(_NO_PICTURE)).when(shows.is_null()).then(pl.lit(_SHOWS_NOTHING))
     why = why.when(~shows.is_in(artifacts["artifact_id"].to_list())).then(pl.lit(_UNKNOWN))
-    said = pl.when(pl.col("reason") != "").then("reason").otherwise("status")
-    judged = images.with_columns(why=why, detail=pl.when(broken).then(said).otherwise(shows))
+    outcome = pl.when(pl.col("reason") != "").then("reason").otherwise("status")
+    judged = images.with_columns(why=why, detail=pl.when(broken).then(outcome).otherwise(shows))
     rows = judged.filter(pl.col("why").is_null()).drop("why", "detail").sort("artifact_id", "image_id")
     if rows.is_empty():
         raise UsageError("no reference picture shows an artifact of the cultural space", where=str(references_path))

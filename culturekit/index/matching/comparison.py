@@ -92,10 +92,10 @@ def hubness(scope: Scope, bank: Vectors, how: Adjustment, begin: int, end: int) 
 # How images are mapped, and what with: options, inputs, and the scopes that artifacts are looked for in.
 
 Within: TypeAlias = Literal["concept", "country", "both"]  # what of its prompt's an image is limited to
-Place: TypeAlias = tuple[str | None, str | None]  # a concept and a country; None is any
+ScopeKey: TypeAlias = tuple[str | None, str | None]  # a concept and a country; None is any
 # such an image would be mapped to something else, with a score and an interval
 NO_SUCH_CONCEPT = "the index has no artifact of the prompt's concept"
-ANYWHERE: Place = (None, None)
+ANYWHERE: ScopeKey = (None, None)
 
 
 def check_known(kind: str, named: Iterable[str], known: Iterable[str]) -> None:
@@ -113,10 +113,10 @@ def check_known(kind: str, named: Iterable[str], known: Iterable[str]) -> None:
 
 
 def artifacts_within(
-    artifacts: pl.DataFrame, place: Place, *, concepts: Sequence[str], countries: Sequence[str]
+    artifacts: pl.DataFrame, scope: ScopeKey, *, concepts: Sequence[str], countries: Sequence[str]
 ) -> NDArray[np.bool_]:
     """Tell which artifacts are of a place, and of any of the concepts and countries that all images are limited to."""
-    concept, country = place
+    concept, country = scope
     mask = pl.col("artifact_id").is_not_null()
     for column, one, several in (("concepts", concept, concepts), ("countries", country, countries)):
         if one is not None:
@@ -291,31 +291,33 @@ class Comparer:
         self.countries = country_sets(index.artifacts["countries"])
         self.channels = {name: ChannelVectors(one.vectors, one.owners) for name, one in index.channels.items()}
         self.hubs = None if comparison.hubs is None else np.load(comparison.hubs, allow_pickle=False)
-        self.scopes: dict[Place, Scope] = {}
+        self.scopes: dict[ScopeKey, Scope] = {}
         self.finder: Searcher | None = None
 
-    def scope(self, place: Place) -> Scope:
+    def scope(self, key: ScopeKey) -> Scope:
         """Give what images of a place are compared with, before any correction."""
-        if place not in self.scopes:
-            limited = place != ANYWHERE or self.how.concepts or self.how.countries
+        if key not in self.scopes:
+            limited = key != ANYWHERE or self.how.concepts or self.how.countries
             mask = artifacts_within(
-                self.artifacts, place, concepts=self.how.concepts, countries=self.how.countries
+                self.artifacts, key, concepts=self.how.concepts, countries=self.how.countries
             ) if limited else None  # fmt: skip
-            self.scopes[place] = scope_of(
+            self.scopes[key] = scope_of(
                 self.channels,
                 dict(self.how.weights),
                 aggregate=self.how.aggregate,
                 count=self.artifacts.height,
                 within=mask,
             )
-        return self.scopes[place]
+        return self.scopes[key]
 
-    def rank(self, place: Place, queries: Vectors, *, count: int, left_out: NDArray[np.int64] | None = None) -> Ranking:
+    def rank(
+        self, place: ScopeKey, queries: Vectors, *, count: int, left_out: NDArray[np.int64] | None = None
+    ) -> Ranking:
         """Rank artifacts by their scores, corrected where that is asked for; at least `count` of them."""
         scope = self.adjusted(self.scope(place))
         return self.ranked(scope, place, queries, count=count, left_out=left_out)
 
-    def match(self, place: Place, queries: Vectors, *, k: int) -> Matched:
+    def match(self, place: ScopeKey, queries: Vectors, *, k: int) -> Matched:
         """Match images of a place."""
         scope = self.adjusted(self.scope(place))
         ranking = self.ranked(scope, place, queries, count=k + 1 + SPARE)
@@ -336,11 +338,11 @@ class Comparer:
         return replace(scope, adjusted=Adjusted(scale, -self.hubs, lowest))
 
     def ranked(
-        self, scope: Scope, place: Place, queries: Vectors, *, count: int, left_out: NDArray[np.int64] | None = None
+        self, scope: Scope, key: ScopeKey, queries: Vectors, *, count: int, left_out: NDArray[np.int64] | None = None
     ) -> Ranking:
         """Rank by search where the best rows decide and the place is not a small one, by blocks otherwise."""
         rows_decide = len(scope.channels) == 1 and scope.aggregate == "max" and scope.adjusted is None
-        if self.how.search == "numpy" or place != ANYWHERE or not rows_decide:
+        if self.how.search == "numpy" or key != ANYWHERE or not rows_decide:
             return ranked_by_blocks(scope, queries, count=count, left_out=left_out)
         if self.finder is None:
             channel = self.channels[self.how.weights[0][0]]
@@ -526,8 +528,8 @@ def match_shard(shard: MatchShard) -> int:
     vectors: Vectors = np.load(shard.vectors, mmap_mode="r", allow_pickle=False)
     shape = (images.height, shard.k)
     matched = Matched(np.full(shape, -1, np.int64), *np.zeros((3, *shape), np.float32))
-    for place, rows in _in_places(images):
-        found = compared.match(place, vectors[images["row"].to_numpy()[rows]], k=shard.k)
+    for scope, rows in _by_scope(images):
+        found = compared.match(scope, vectors[images["row"].to_numpy()[rows]], k=shard.k)
         for name in ("artifacts", "scores", "margins", "country_margins"):
             getattr(matched, name)[rows] = getattr(found, name)
     table = _match_table(
@@ -554,11 +556,11 @@ def try_shard(shard: TrialShard) -> int:
         else np.load(shard.vectors, mmap_mode="r", allow_pickle=False)
     )
     nearest, (scores, margins) = np.zeros(shown.height, np.int64), np.zeros((2, shown.height), np.float32)
-    for place, rows in _in_places(shown):
+    for scope, rows in _by_scope(shown):
         queries = vectors[shown["row"].to_numpy()[rows]]
-        found = compared.rank(place, queries, count=2, left_out=None if kept_rows is None else kept_rows[rows])
+        found = compared.rank(scope, queries, count=2, left_out=None if kept_rows is None else kept_rows[rows])
         nearest[rows], scores[rows] = found.artifacts[:, 0], found.scores[:, 0]
-        margins[rows] = leads(found, 1, lowest=compared.adjusted(compared.scope(place)).lowest)[:, 0]
+        margins[rows] = leads(found, 1, lowest=compared.adjusted(compared.scope(scope)).lowest)[:, 0]
     tried = {"artifact": shown["artifact"], "nearest": nearest, "score": scores, "margin": margins}
     save_parquet(pl.DataFrame(tried), shard.part)
     seal(shard.part)
@@ -577,14 +579,14 @@ def find_hubs(shard: HubShard) -> int:
     return sum(end - begin for begin, end in blocks)
 
 
-def _in_places(images: pl.DataFrame) -> Iterator[tuple[Place, NDArray[np.int64]]]:
+def _by_scope(images: pl.DataFrame) -> Iterator[tuple[ScopeKey, NDArray[np.int64]]]:
     """Part images by the place they are compared in, no more than are compared at once."""
     numbered = images.select("in_concept", "in_country").with_row_index("at")
     for (concept, country), part in numbered.group_by(["in_concept", "in_country"], maintain_order=True):
         rows = part["at"].to_numpy().astype(np.int64)
-        place: Place = (None if concept is None else str(concept), None if country is None else str(country))
+        address: ScopeKey = (None if concept is None else str(concept), None if country is None else str(country))
         for start in range(0, len(rows), IMAGES_AT_ONCE):
-            yield place, rows[start : start + IMAGES_AT_ONCE]
+            yield address, rows[start : start + IMAGES_AT_ONCE]
 
 
 def ranges(count: int) -> Iterator[tuple[int, int]]:
@@ -645,4 +647,4 @@ def _place_of(codes: list[str], asked: str | None, limited: Sequence[str]) -> in
     """Find which of an artifact's countries a match stands for, by its place among them."""
     if asked in codes:
         return codes.index(asked)
-    return next((place for place, code in enumerate(codes) if code in limited), 0)
+    return next((index for index, code in enumerate(codes) if code in limited), 0)

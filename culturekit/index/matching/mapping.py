@@ -242,8 +242,8 @@ def _with_places(images: pl.DataFrame, opened: _Opened, options: MappingOptions)
     indexed[compared.scope(ANYWHERE).artifacts] = True
     places = placed.select("in_concept", "in_country").unique(maintain_order=True)
     empty = [
-        not (indexed & artifacts_within(index.artifacts, place, concepts=(), countries=())).any()
-        for place in places.iter_rows()
+        not (indexed & artifacts_within(index.artifacts, scope, concepts=(), countries=())).any()
+        for scope in places.iter_rows()
     ]
     placed = placed.join(
         places.with_columns(empty=pl.Series(empty, dtype=pl.Boolean)),

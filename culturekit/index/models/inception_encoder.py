@@ -162,8 +162,8 @@ def resized(picture: NDArray[np.uint8], resizing: Resizing) -> _Scaled:
         return _cleanly(picture)
     if resizing == "crop":
         return _cropped(picture)
-    place = _steps if resizing == "tensorflow" else _middles
-    return _sampled(picture, place(picture.shape[0]), place(picture.shape[1]))
+    positions_of = _steps if resizing == "tensorflow" else _middles
+    return _sampled(picture, positions_of(picture.shape[0]), positions_of(picture.shape[1]))
 
 
 def _steps(length: int) -> NDArray[np.float32]:
@@ -271,13 +271,13 @@ class InceptionEncoder:
         self.centred = network.ported and self.resizing != "torch"
         self.batch_size = usual_batch(TorchOptions(batch=options.batch), self.device)
         self.batches = Batches(self.batch_size)
-        told = [_RESIZINGS[self.resizing], "(x - 128) / 128" if self.centred else "x / 127.5 - 1", _GIVEN[self.give]]
+        steps = [_RESIZINGS[self.resizing], "(x - 128) / 128" if self.centred else "x / 127.5 - 1", _GIVEN[self.give]]
         logits = "softmax of the logits" + (" without their bias" if network.ported else "")
         self.identity = EncoderIdentity(
             name="inception" if self.give == "unit" else f"inception {self.give}",
             weights=weights,
             revision="TensorFlow 2015-12-05, ported" if network.ported else "torchvision",
-            preprocessing="; ".join(told) + (f", {logits}" if self.give == "probabilities" else ""),
+            preprocessing="; ".join(steps) + (f", {logits}" if self.give == "probabilities" else ""),
             dtype="float32",
             dim=network.classes if self.give == "probabilities" else _FEATURES,
         )

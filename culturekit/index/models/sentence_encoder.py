@@ -17,7 +17,7 @@ from culturekit.index.models.torch_device import Batches, TorchOptions, on_devic
 from culturekit.index.models.transformers_encoder import Tokens, quietly
 from culturekit.index.weights import PICKLES, ModelFolder, find_model, no_weights
 
-_OWN = "sentence_transformers."
+_PREFIX = "sentence_transformers."
 _TOP = ("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json")
 
 
@@ -54,7 +54,7 @@ class _SentenceEncoder:
     def encode_tokens(self, texts: Sequence[str]) -> list[Vectors]:
         """Encode the tokens of texts, in the space of the transformer, before pooling and the layers after it."""
         groups, special = self.tokens.groups(self.written(texts)), self.network.tokenizer.all_special_ids
-        found = token_vectors(groups, self.batches, lambda rows: self.told(rows)["token_embeddings"], special)
+        found = token_vectors(groups, self.batches, lambda rows: self.encoded(rows)["token_embeddings"], special)
         return [unit(vectors, where=self.identity.dtype) for vectors in found]
 
     def too_long(self, texts: Sequence[str]) -> list[TooLong]:
@@ -63,9 +63,9 @@ class _SentenceEncoder:
 
     def forward(self, rows: Sequence[NDArray[np.int64]]) -> Any:  # noqa: ANN401 - a tensor
         """Run the model over one batch of tokens."""
-        return self.told(rows)["sentence_embedding"]
+        return self.encoded(rows)["sentence_embedding"]
 
-    def told(self, rows: Sequence[NDArray[np.int64]]) -> Any:  # noqa: ANN401 - tensors
+    def encoded(self, rows: Sequence[NDArray[np.int64]]) -> Any:  # noqa: ANN401 - tensors
         """Give everything that the model says of one batch of tokens."""
         columns = on_device(rows, self.device).unbind(1)
         return self.network(dict(zip(self.tokens.names, columns, strict=True)))
@@ -82,10 +82,10 @@ def _modules_of(folder: Path) -> list[Path]:
     if not listed or not str(listed[0].get("type")).endswith(".Transformer"):
         raise UsageError("a sentence encoder begins with a transformer", where=str(folder / "modules.json"))
     for part in listed:
-        if not str(part.get("type")).startswith(_OWN):
+        if not str(part.get("type")).startswith(_PREFIX):
             raise UsageError(
                 "a part of this model is code of its own, which is never run here", where=str(folder / "modules.json"),
-                found=str(part.get("type")), expected=f"{_OWN}...",
+                found=str(part.get("type")), expected=f"{_PREFIX}...",
             )  # fmt: skip
     places = [(folder / str(part.get("path", ""))).resolve() for part in listed]
     outside = [path for path in places if not path.is_relative_to(folder.resolve())]

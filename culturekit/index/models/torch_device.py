@@ -109,12 +109,12 @@ def token_vectors(
             states = batches.unless_full(encode, [*batch, *([batch[-1]] * (batches.size - len(batch)))])
             if states is None:
                 continue
-            for place, row, state in zip(places[start:], batch, states.float().cpu().numpy(), strict=False):
+            for number, row, state in zip(places[start:], batch, states.float().cpu().numpy(), strict=False):
                 there = row[1].astype(bool) if len(row) > 1 else np.ones(len(row[0]), bool)
-                said = there & ~np.isin(row[0], list(special))
-                found[place] = np.asarray(state[said if said.any() else there], np.float32)
+                is_word = there & ~np.isin(row[0], list(special))
+                found[number] = np.asarray(state[is_word if is_word.any() else there], np.float32)
             start += len(batch)
-    return [found[place] for place in sorted(found)]
+    return [found[number] for number in sorted(found)]
 
 
 def _keep(vectors: Vectors, start: int, stop: int, encoded: Any) -> None:  # noqa: ANN401 - an array or a tensor

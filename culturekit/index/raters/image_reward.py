@@ -166,7 +166,7 @@ class _ImageReward:
         if not prompts:
             return []
         counts = map(len, self.tokenizer(list(prompts), truncation=False, verbose=False)["input_ids"])
-        return [TooLong(place, count, LONGEST) for place, count in enumerate(counts) if count > LONGEST]
+        return [TooLong(index, count, LONGEST) for index, count in enumerate(counts) if count > LONGEST]
 
 
 def make(spec: Spec) -> QualityScorer:

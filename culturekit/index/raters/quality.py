@@ -236,8 +236,8 @@ def rated(
         )
         for start in range(0, len(items), at_once)
     ]
-    hands = None if parameters.get("weights") == "none" else partial(_in_threads, workers=work.engine.workers)
-    run_shards(work, shards, rate, size=lambda shard: len(shard.items), unit=unit, hands=hands)
+    mapper = None if parameters.get("weights") == "none" else partial(_in_threads, workers=work.engine.workers)
+    run_shards(work, shards, rate, size=lambda shard: len(shard.items), unit=unit, mapper=mapper)
     return [shard.part for shard in shards]
 
 

@@ -49,8 +49,8 @@ def with_region_codes(task: pl.DataFrame) -> pl.DataFrame:
         if code is None:
             raise argument_error("region and annotator_loc", "the name of a region", repr(name))
         codes[name] = code
-    own, home = (pl.col(name).replace_strict(codes, return_dtype=pl.String) for name in ("region", "annotator_loc"))
-    return task.with_columns(own=own, home=home)
+    region, home = (pl.col(name).replace_strict(codes, return_dtype=pl.String) for name in ("region", "annotator_loc"))
+    return task.with_columns(own=region, home=home)
 
 
 # What an image's region can be read from, and the column with the regions that were ticked for it
@@ -179,8 +179,8 @@ def survey_themes(codes: pl.DataFrame, *, least: float = LEAST_KAPPA, coders: in
     kappas = kappa_table(counts, least)
     kept = kappas.filter("kept")["code"]
     votes = counts.filter(pl.col("code").is_in(kept.implode())).select(*keys, present=pl.col("yes") * 2 > coders)
-    place = ["topic", "location", "code"]
-    shares = votes.group_by(place).agg(share=pl.col("present").mean(), n=pl.len().cast(pl.UInt64)).sort(place)
+    columns = ["topic", "location", "code"]
+    shares = votes.group_by(columns).agg(share=pl.col("present").mean(), n=pl.len().cast(pl.UInt64)).sort(columns)
     return Themes(kappas, votes, shares)
 
 
@@ -268,10 +268,10 @@ def task2_answers(task2: pl.DataFrame, *, by: Sequence[str]) -> pl.DataFrame:
     """Write one row per annotation and question that has an answer: the `choice`, yes or no."""
     check_columns("task2", task2, (*by, "img_path", "annotator_id", LOCATION, "shown", "region", *TARGETS.values()))
     coded = with_region_codes(task2)
-    own = coded.filter(pl.col("own").is_not_null())
+    placed = coded.filter(pl.col("own").is_not_null())
     parts = [coded.with_columns(question=pl.lit("shown"), choice=pl.col("shown").cast(pl.String))]
     parts += [
-        own.with_columns(question=pl.lit(target), choice=pl.col(column).list.contains(pl.col("own")).cast(pl.String))
+        placed.with_columns(question=pl.lit(target), choice=pl.col(column).list.contains(pl.col("own")).cast(pl.String))
         for target, column in TARGETS.items()
     ]
     return pl.concat(parts)

@@ -130,8 +130,8 @@ def parse_row(fields: Mapping[str, str | None]) -> tuple[dict[str, Any] | None, 
     if isinstance(answer, str):
         return None, answer
     region = (fields["region"] or "").strip()
-    for name, place in (("region", region), ("annotator_loc", fields["annotator_loc"] or "")):
-        if region_code(place) is None and not (name == "region" and region.casefold() in NO_REGION):
+    for name, region_name in (("region", region), ("annotator_loc", fields["annotator_loc"] or "")):
+        if region_code(region_name) is None and not (name == "region" and region.casefold() in NO_REGION):
             return None, f"malformed: {name} is no name of a region"
     shown, of_object, of_background = answer
     texts = {name: (fields[name] or "").strip() for name in ("img_path", "object", "annotator_id", "annotator_loc")}
@@ -238,5 +238,5 @@ def real_sightings(task: pl.DataFrame) -> pl.DataFrame:
     check_columns("task", task, ("shown", "source", "first_id", "second_id"))
     asked = task.filter(pl.col("source") == REAL, pl.col("shown").is_not_null())
     return pl.concat(
-        asked.with_columns(seen=pl.col("shown").list.contains(pl.col(place))) for place in ("first_id", "second_id")
+        asked.with_columns(seen=pl.col("shown").list.contains(pl.col(column))) for column in ("first_id", "second_id")
     )

@@ -251,7 +251,7 @@ Row: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Pick:
     """An image by its place in a reference's order: of which kind, and the how-many-th furthest; 0 is the closest."""
 
     kind: Kind
@@ -263,18 +263,18 @@ class Combo:
     """What a triplet is made of."""
 
     reference: Kind
-    first: Place
-    second: Place
+    first: Pick
+    second: Pick
 
 
 # The combinations of the study
 COMBOS: Mapping[str, Combo] = MappingProxyType(
     {
-        "A": Combo("real", Place("in-region"), Place("in-region", 8)),
-        "B": Combo("in-region", Place("real"), Place("real", 8)),
-        "C": Combo("real", Place("in-region"), Place("object", 48)),
-        "D": Combo("real", Place("object", 6), Place("in-region", 8)),
-        "E": Combo("object", Place("real"), Place("real", 8)),
+        "A": Combo("real", Pick("in-region"), Pick("in-region", 8)),
+        "B": Combo("in-region", Pick("real"), Pick("real", 8)),
+        "C": Combo("real", Pick("in-region"), Pick("object", 48)),
+        "D": Combo("real", Pick("object", 6), Pick("in-region", 8)),
+        "E": Combo("object", Pick("real"), Pick("real", 8)),
     }
 )
 
@@ -392,10 +392,10 @@ class Cell:
             )
         return ids, vectors
 
-    def scaled(self, place: Place) -> Place:
+    def scaled(self, index: Pick) -> Pick:
         """Move a place to where it stands among as many images as there are."""
-        among = max(1, round(place.furthest * len(self.images[place.kind][0]) / OF_HUNDRED))
-        return replace(place, furthest=among) if place.furthest else place
+        among = max(1, round(index.furthest * len(self.images[index.kind][0]) / OF_HUNDRED))
+        return replace(index, furthest=among) if index.furthest else index
 
 
 def members(images: ImageSet, region: str | None, name: str) -> tuple[list[str], Vectors]:
@@ -410,15 +410,15 @@ OF_HUNDRED = 100  # So many images the study had of each object and region, and 
 
 def combo_rows(combo: str, cell: Cell, *, near: int, far: int, scaled: bool = False) -> Iterator[Row]:
     """Build the triplets of one combination in one cell."""
-    made = COMBOS[combo]
+    combination = COMBOS[combo]
     if scaled:
-        made = replace(made, first=cell.scaled(made.first), second=cell.scaled(made.second))
-    ids, vectors = cell.need(made.reference, max(2, near + far), combo)
-    source = cell.model if made.reference == "real" else REAL
+        combination = replace(combination, first=cell.scaled(combination.first), second=cell.scaled(combination.second))
+    ids, vectors = cell.need(combination.reference, max(2, near + far), combo)
+    source = cell.model if combination.reference == "real" else REAL
     for pick, row in references(vectors, near=near, far=far):
         chosen = [
-            image_at(place, vectors[row], cell.need(place.kind, place.furthest + 1, combo))
-            for place in (made.first, made.second)
+            image_at(index, vectors[row], cell.need(index.kind, index.furthest + 1, combo))
+            for index in (combination.first, combination.second)
         ]
         (first, first_distance), (second, second_distance) = chosen
         yield {
@@ -426,7 +426,7 @@ def combo_rows(combo: str, cell: Cell, *, near: int, far: int, scaled: bool = Fa
             "combo": combo,
             "object": cell.object,
             "region": cell.region,
-            "reference_source": REAL if made.reference == "real" else cell.model,
+            "reference_source": REAL if combination.reference == "real" else cell.model,
             "source": source,
             "pick": pick,
             "reference_id": ids[row],
@@ -439,8 +439,8 @@ def combo_rows(combo: str, cell: Cell, *, near: int, far: int, scaled: bool = Fa
 
 def images_needed(*kinds: Kind, near: int, far: int, scaled: bool) -> int:
     """Say how many images of these kinds a prompt has at least where its triplets are made."""
-    places = [place for combo in COMBOS.values() for place in (combo.first, combo.second) if place.kind in kinds]
-    return max(near + far, 2, 0 if scaled else max(place.furthest for place in places) + 1)
+    places = [index for combo in COMBOS.values() for index in (combo.first, combo.second) if index.kind in kinds]
+    return max(near + far, 2, 0 if scaled else max(index.furthest for index in places) + 1)
 
 
 def references(vectors: Vectors, *, near: int, far: int) -> Iterator[tuple[str, int]]:
@@ -461,10 +461,10 @@ def nearest_other(vectors: Vectors, row: int) -> float:
     return float(distances.min())
 
 
-def image_at(place: Place, reference: Vectors, images: tuple[list[str], Vectors]) -> tuple[str, float]:
+def image_at(index: Pick, reference: Vectors, images: tuple[list[str], Vectors]) -> tuple[str, float]:
     """Find the image at a place in a reference's order, with its squared distance; equals stand in order of ids."""
     ids, vectors = images
     distances = np.square(vectors - reference).sum(axis=1)
-    order = np.argsort(distances if place.furthest == 0 else -distances, kind="stable")
-    row = int(order[max(0, place.furthest - 1)])
+    order = np.argsort(distances if index.furthest == 0 else -distances, kind="stable")
+    row = int(order[max(0, index.furthest - 1)])
     return ids[row], float(distances[row])

@@ -59,7 +59,7 @@ def gaussian(rows: Features) -> tuple[Floats, Floats]:
 class KernelSums:
     """Sums of the kernel over pairs of one set, and over pairs of both."""
 
-    own: Floats  # float64, (n,): of each item, the sum over the others of its set
+    inside: Floats  # float64, (n,): of each item, the sum over the others of its set
     across: Floats  # float64, (n,): of each item, the sum over the other set
 
 
@@ -170,20 +170,20 @@ def kernel_sums(a: Features, b: Features) -> tuple[KernelSums, KernelSums]:
 
 def squared_mmd(a: KernelSums, b: KernelSums) -> float:
     """Put the sums together."""
-    n, m = len(a.own), len(b.own)
-    return float(a.own.sum() / (n * (n - 1)) + b.own.sum() / (m * (m - 1)) - 2 * a.across.sum() / (n * m))
+    n, m = len(a.inside), len(b.inside)
+    return float(a.inside.sum() / (n * (n - 1)) + b.inside.sum() / (m * (m - 1)) - 2 * a.across.sum() / (n * m))
 
 
 def left_out_values(rows: Features, clusters: Numbers, sums: KernelSums, other: KernelSums) -> Floats:
     """Give the distance without each cluster of one set in turn, float64 (clusters,); few items left give none."""
-    n, m = len(sums.own), len(other.own)
+    n, m = len(sums.inside), len(other.inside)
     sizes = np.bincount(clusters)
     left = n - sizes
     if left.min() < 2:
         return np.empty(0)
-    without = sums.own.sum() - 2 * np.bincount(clusters, sums.own) + within(rows, clusters, sizes)
+    without = sums.inside.sum() - 2 * np.bincount(clusters, sums.inside) + within(rows, clusters, sizes)
     across = sums.across.sum() - np.bincount(clusters, sums.across)
-    return np.asarray(without / (left * (left - 1)) + other.own.sum() / (m * (m - 1)) - 2 * across / (left * m))
+    return np.asarray(without / (left * (left - 1)) + other.inside.sum() / (m * (m - 1)) - 2 * across / (left * m))
 
 
 def within(rows: Features, clusters: Numbers, sizes: Numbers) -> Floats:

@@ -460,9 +460,9 @@ def _are_one(one: pl.DataFrame, other: pl.DataFrame, chance: float) -> bool:
 
 def _by_chance(both: pl.DataFrame) -> float:
     """Give how often answers to one criterion differ that are drawn from all that these two gave to it."""
-    said = pl.concat([both.select("criterion", "said"), both.select("criterion", said="said_b")])
-    shares = said.group_by("criterion", "said").len().with_columns(n=pl.col("len").sum().over("criterion"))
-    return 1 - float((shares["len"] ** 2 / shares["n"]).sum()) / said.height
+    answers = pl.concat([both.select("criterion", "said"), both.select("criterion", said="said_b")])
+    shares = answers.group_by("criterion", "said").len().with_columns(n=pl.col("len").sum().over("criterion"))
+    return 1 - float((shares["len"] ** 2 / shares["n"]).sum()) / answers.height
 
 
 def _so_few(found: int, expected: float) -> float:

@@ -83,16 +83,16 @@ def terms_of(sides: Mapping[str, Side]) -> pl.DataFrame:
 
 def _numbered(roles: Mapping[str, pl.Series]) -> tuple[pl.Series, dict[str, NDArray[np.int64]]]:
     """List the items of all roles in order, and say where the rows of each begin, (items + 1,), role by role."""
-    begins = {role: np.flatnonzero(np.diff(own.rle_id().to_numpy(), prepend=-1)) for role, own in roles.items()}
-    named = {role: own.gather(begins[role]) for role, own in roles.items()}
+    begins = {role: np.flatnonzero(np.diff(part.rle_id().to_numpy(), prepend=-1)) for role, part in roles.items()}
+    named = {role: part.gather(begins[role]) for role, part in roles.items()}
     first = next(iter(named.values()))
-    alike = all(own.equals(first) for own in named.values())
+    alike = all(part.equals(first) for part in named.values())
     items = first if alike else pl.concat(list(named.values())).unique().sort()
     starts = {}
-    for role, own in roles.items():
+    for role, part in roles.items():
         at = np.arange(len(items)) if alike else items.search_sorted(named[role]).to_numpy()
         counts = np.zeros(len(items) + 1, np.int64)
-        counts[at + 1] = np.diff(begins[role], append=len(own))
+        counts[at + 1] = np.diff(begins[role], append=len(part))
         starts[role] = np.cumsum(counts)
     return items, starts
 

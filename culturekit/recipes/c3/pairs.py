@@ -24,8 +24,8 @@ from culturekit.metrics.statistics.intervals import Interval
 from culturekit.report.run_folders import with_params
 from culturekit.scores.answers import careful_answers
 from culturekit.scores.family import (
-    Place,
     Row,
+    Scope,
     Scored,
     check_ranges,
     mean_rows,
@@ -195,9 +195,9 @@ def means_of(values: pl.DataFrame, keys: Sequence[str] = KEYS) -> Means:
     for part in values.sort(*keys, "item").partition_by(keys, maintain_order=True):
         about = part.row(0, named=True)
         params = {name: about[name] for name in keys if name not in {"model", "metric"}}
-        where = Place(about["metric"], about["model"], BENCHMARK)
-        row, (behind,) = mean_rows(part, where, params, confidence=CONFIDENCE)
-        yield row, behind
+        where = Scope(about["metric"], about["model"], BENCHMARK)
+        row, (values_used,) = mean_rows(part, where, params, confidence=CONFIDENCE)
+        yield row, values_used
 
 
 def write_means(work: Work, means: Means) -> Outcome:

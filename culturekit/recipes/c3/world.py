@@ -87,7 +87,7 @@ def alt_text(scene: Mapping[str, Any], image: str, *, names: float, wrong: float
 def _things_of_places() -> list[str]:
     """List what each country alone shows, in alphabetical order."""
     places, dimensions = world().countries.values(), named_in("")
-    return sorted(token for place in places for token in all_named({d: place.of_dimension(d) for d in dimensions}))
+    return sorted(token for land in places for token in all_named({d: land.of_dimension(d) for d in dimensions}))
 
 
 def _scenes_of(images: Sequence[Path]) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:

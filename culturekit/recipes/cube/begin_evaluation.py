@@ -109,7 +109,7 @@ def check_names_differ(named: dict[str, str], pictures: Path) -> None:
     """Make sure that two folders do not become one model."""
     for name, count in Counter(named.values()).items():
         if count > 1:
-            same = [top for top, own in named.items() if own == name]
+            same = [top for top, name_of_other in named.items() if name_of_other == name]
             raise UsageError(
                 f"two folders would both be the model {name}", where=str(pictures), found=", ".join(same),
                 hint="Rename one of them.",
@@ -366,9 +366,9 @@ def recipe_text(
     quality: str, diagnosis: bool,
 ) -> str:  # fmt: skip
     """Write the recipe; `references` is a backend, None where names alone tell what artifacts look like."""
-    made = per_prompt_of(models)
-    slots = min(made, MOST_SLOTS)
-    repeats = made // slots
+    per_prompt = per_prompt_of(models)
+    slots = min(per_prompt, MOST_SLOTS)
+    repeats = per_prompt // slots
     lines = [
         f"# yaml-language-server: $schema={shipped(SHIPPED['recipe'][1])}",
         "# Images that exist already, held against a cultural space that was published.",
@@ -385,7 +385,7 @@ def recipe_text(
         f"quality: {quoted(quality)}",
         *(["diagnosis: {}  # how far the encoder is to be trusted; init --quick leaves it out"] * diagnosis),
         "",
-        f"images:  # {images_of_a_prompt(made, slots, repeats)}",
+        f"images:  # {images_of_a_prompt(per_prompt, slots, repeats)}",
         f"  kinds: [{', '.join(sorted({kind for model in models for kind in model.kinds}))}]",
         f"  slots: {slots}",
         f"  repeats: {repeats}",
@@ -406,7 +406,9 @@ def recipe_text(
 def typed_lines() -> list[str]:
     """Name plugins and countries of the command line, so that whoever runs the recipe has them too."""
     plugins, countries = typed_plugins(), typed_countries()
-    lines = ["plugins:", *(f"  {quoted(name)}: {quoted(place)}" for name, place in plugins.items())] if plugins else []
+    lines = (
+        ["plugins:", *(f"  {quoted(name)}: {quoted(target)}" for name, target in plugins.items())] if plugins else []
+    )
     return lines if countries is None else [*lines, f"countries_file: {quoted(str(countries))}"]
 
 
@@ -420,11 +422,11 @@ def references_lines(references: str | None) -> list[str]:
     ]
 
 
-def images_of_a_prompt(made: int, slots: int, repeats: int) -> str:
+def images_of_a_prompt(count: int, slots: int, repeats: int) -> str:
     """Say how the images of a prompt are counted."""
-    left = made - slots * repeats
+    left = count - slots * repeats
     over = f"; {left} more are taken in and not scored" if left else ""
-    return f"most prompts have {made}, scored {slots} at a time{over}"
+    return f"most prompts have {count}, scored {slots} at a time{over}"
 
 
 def quoted(text: str) -> str:

@@ -153,8 +153,8 @@ def draw(run: RunFolders, size: AuditSize, *, seed: int, engine: Engine, progres
         matches=matches, **({"gold": size.gold} if size.gold else known_references(run)),
     )  # fmt: skip
     stage = export_stage(files, AUDIT, ExportOptions(quotas), shortlist=SHORTLIST, seed=seed)
-    made = run_stage(stage, form, engine=engine, progress=progress, replace=True).manifest
-    for reason, count in made.drops.items():
+    manifest = run_stage(stage, form, engine=engine, progress=progress, replace=True).manifest
+    for reason, count in manifest.drops.items():
         logger.warning("Drawn, and not asked about: %s", counted_reason(count, reason))
 
 
@@ -215,8 +215,8 @@ def with_answers(recipe: Recipe, run: Run) -> Recipe:
     if audit.file is not None or not journal.is_file() or not journal.stat().st_size:
         return recipe
     stage = import_stage(run.folder(roles.TO_AUDIT), [journal], pool=audit.pool or POOL)
-    said = {"file": str(run.add(stage, roles.AUDITED_ANSWERS)), "sample": str(run.table(roles.AUDITED_SAMPLE))}
-    return recipe.model_copy(update={"audit": audit.model_copy(update=said)})
+    paths = {"file": str(run.add(stage, roles.AUDITED_ANSWERS)), "sample": str(run.table(roles.AUDITED_SAMPLE))}
+    return recipe.model_copy(update={"audit": audit.model_copy(update=paths)})
 
 
 class Narrowing:
@@ -228,18 +228,18 @@ class Narrowing:
     def __init__(self, run: RunFolders, desk: AnswerDesk, engine: Engine, tell: Callable[[str], None]) -> None:
         """Begin with what is answered."""
         self.run, self.desk, self.engine, self.tell = run, desk, engine, tell
-        self.looked_at, self.looking = 0 if desk.looks else desk.answered, threading.Lock()
+        self.looked_at, self.look_lock = 0 if desk.looks else desk.answered, threading.Lock()
 
     def heard(self) -> None:
         """Take note of an answer; look again if enough are new and nobody is looking."""
         now, enough = (self.desk.whole_look, 1) if self.desk.looks else (self.desk.answered, EVERY)
-        if now - self.looked_at >= enough and self.looking.acquire(blocking=False):
+        if now - self.looked_at >= enough and self.look_lock.acquire(blocking=False):
             self.looked_at = now
             threading.Thread(target=self.look, name="intervals").start()
 
     def look_now(self) -> None:
         """Look, after who is looking."""
-        self.looking.acquire()
+        self.look_lock.acquire()
         self.looked_at = self.desk.whole_look if self.desk.looks else self.desk.answered
         self.look()
 
@@ -251,7 +251,7 @@ class Narrowing:
         except CultureKitError as error:
             self.tell(f"no intervals yet: {error}")
         finally:
-            self.looking.release()
+            self.look_lock.release()
 
     def at_looks(self) -> Iterator[str]:
         """Say how far the looks that are answered reach the goal, and ask no more about models that are done.

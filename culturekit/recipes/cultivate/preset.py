@@ -13,17 +13,17 @@ GROUND: Mapping[str, object] = {
 """The models of the published code, at its temperatures; the paper says 0.2 for proposers. That code asks up to three
 times for a reply that can be read, this engine once more, telling what was wrong."""
 
-_LOOKING = published_models("cultivate-looking")
+_PUBLISHED = published_models("cultivate-looking")
 
 PUBLISHED: Mapping[str, Any] = {
     "seed": 42,
     "images": {"slots": 10, "seeds": "counted"},
-    "real": {"per_prompt": 20, "keep": 5, "scorer": _LOOKING["real_scorer"][0]},
-    "extractor": _LOOKING["extractor"][0],
+    "real": {"per_prompt": 20, "keep": 5, "scorer": _PUBLISHED["real_scorer"][0]},
+    "extractor": _PUBLISHED["extractor"][0],
     "extraction": {"reply_tokens": 64, "prompted": True},
-    "scorer": _LOOKING["scorer"][0],
-    "raters": list(_LOOKING["raters"]),
-    "encoder": _LOOKING["encoder"][0],
+    "scorer": _PUBLISHED["scorer"][0],
+    "raters": list(_PUBLISHED["raters"]),
+    "encoder": _PUBLISHED["encoder"][0],
     "scores": {"tau": 0.52},
 }
 """Everything else that the paper and its code name, as a recipe says it."""

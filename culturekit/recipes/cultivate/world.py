@@ -65,19 +65,19 @@ def write_pages(folder: Path, countries: Sequence[str]) -> int:
 
 def _pages(iso: str) -> Iterator[tuple[dict[str, object], str]]:
     """Yield the entries of a country in the list of pages, each with its content."""
-    place, title = country(iso).in_a_sentence, f"{country(iso).name} culture"
+    land, title = country(iso).in_a_sentence, f"{country(iso).name} culture"
     about = {"source": "cultural-atlas", "country": iso, "file": f"{iso}-atlas.html", "title": title}
-    yield {**about, "categories": [*_ATLAS]}, _atlas_page(title, place)
+    yield {**about, "categories": [*_ATLAS]}, _atlas_page(title, land)
     for category in _LISTED:
         about = {"source": "wikipedia", "country": iso, "file": f"{iso}-{category}.wikitext",
-                 "title": f"List of {category} of {place}", "revision": "1"}  # fmt: skip
-        yield {**about, "categories": [category]}, _list_page(category, place)
+                 "title": f"List of {category} of {land}", "revision": "1"}  # fmt: skip
+        yield {**about, "categories": [category]}, _list_page(category, land)
 
 
-def _atlas_page(title: str, place: str) -> str:
+def _atlas_page(title: str, land: str) -> str:
     """Write a page in the shape of the Cultural Atlas: a section per category, and one that returns to some."""
     sections = {
-        category.capitalize(): [f"People in {place} may see this differently.", *_sentences(category, place)]
+        category.capitalize(): [f"People in {land} may see this differently.", *_sentences(category, land)]
         for category in _ATLAS
     }
     sections["Etiquette"] = [_AGAIN.format(name=name) for category in _ATLAS for name in _activities(category)[::3]]
@@ -89,25 +89,25 @@ def _atlas_page(title: str, place: str) -> str:
     return f"{head}{body}</body></html>\n"
 
 
-def _list_page(category: str, place: str) -> str:
+def _list_page(category: str, land: str) -> str:
     """Write a list in wikitext, which returns to some of its entries."""
     names = _activities(category)
     entries = "\n".join(
         "* " + sentence.replace(name, f"'''[[{name}]]'''")
-        for name, sentence in zip(names, _sentences(category, place), strict=True)
+        for name, sentence in zip(names, _sentences(category, land), strict=True)
     )
     again = "\n".join(_AGAIN.format(name=f"[[{name}]]") for name in names[::3])
-    return f"This is a list of {category} of {place}.\n\n== Known everywhere ==\n{entries}\n\n== Memories ==\n{again}\n"
+    return f"This is a list of {category} of {land}.\n\n== Known everywhere ==\n{entries}\n\n== Memories ==\n{again}\n"
 
 
 def _activities(category: str) -> list[str]:
     return list(world().categories[category].activities)
 
 
-def _sentences(category: str, place: str) -> list[str]:
+def _sentences(category: str, land: str) -> list[str]:
     """Write a sentence about each activity of a category."""
     return [
-        _SENTENCES[number % len(_SENTENCES)].format(place=place, name=name)
+        _SENTENCES[number % len(_SENTENCES)].format(place=land, name=name)
         for number, name in enumerate(_activities(category))
     ]
 

@@ -299,8 +299,8 @@ def coding_sheet(
     blank = dict.fromkeys(("coder", *meanings), "")
     sheet = csv_text((*SHEET_COLUMNS, *meanings), ({**blank, **row} for row in rows))
     write_atomically(work.out / "coding_sheet.csv", sheet.encode())
-    told = csv_text(("code", "meaning"), ({"code": code, "meaning": text} for code, text in meanings.items()))
-    write_atomically(work.out / "codes.csv", told.encode())
+    text_of_sheet = csv_text(("code", "meaning"), ({"code": code, "meaning": text} for code, text in meanings.items()))
+    write_atomically(work.out / "codes.csv", text_of_sheet.encode())
     return Outcome({"responses": len(rows), "codes": len(meanings)})
 
 

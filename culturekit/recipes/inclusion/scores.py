@@ -38,8 +38,8 @@ from culturekit.scores.catalog import describe
 from culturekit.scores.diversity import Distinct
 from culturekit.scores.family import (
     Confidence,
-    Place,
     Row,
+    Scope,
     Scored,
     scored,
     scores,
@@ -52,7 +52,14 @@ from culturekit.scores.inputs import NamedVectors, one_identity_of_all
 UNRELIABLE = "annotations of unreliable annotators"
 UNCHECKED = "kept unchecked, for want of photographs"
 NEIGHBOURS, BINS = 5, 10
-SAID = ("similar_id", "appealing_id", "confidence", "shown", "object_regions", "background_regions")  # answers of both
+ANSWER_COLUMNS = (
+    "similar_id",
+    "appealing_id",
+    "confidence",
+    "shown",
+    "object_regions",
+    "background_regions",
+)  # answers of both
 RESPONDENTS = "people"  # what stands in the column model of a survey: no model's pictures are scored there
 
 _PAPER = "Towards Geographic Inclusion in the Evaluation of Text-to-Image Models (Hall et al. 2024)"
@@ -299,12 +306,12 @@ def score_task1(
     shares = [*shares_of("appeal_with_similarity", appeal, ("region",), ("pool",))]
     if extractors:
         choices = binned_choices(pooled, extractors, bins=bins).with_columns(yes="closer", source=pl.lit("all"))
-        place = ("extractor", "pool", "bin", "low", "high")
+        keys = ("extractor", "pool", "bin", "low", "high")
         for cell in ((), ("region",)):
-            shares += shares_of("closer_choice_rate", choices, cell, place)
+            shares += shares_of("closer_choice_rate", choices, cell, keys)
         side = pl.when("closer").then(pl.lit("closer")).otherwise(pl.lit("further"))
         appealing = both_criteria(choices).with_columns(yes="same", chosen=side)
-        shares += shares_of("appeal_by_distance", appealing, (), (*place, "chosen"))
+        shares += shares_of("appeal_by_distance", appealing, (), (*keys, "chosen"))
     if real is not None:
         inside = _inside_manifold(pooled, extractors or {}, real)
         left_out["appeal outside combo A, or with not exactly one image inside"] += pooled.height - inside.height
@@ -323,8 +330,8 @@ def _reliable_answers(annotations: pl.DataFrame, options: TaskOptions) -> tuple[
     left_out: Counter[str] = Counter()
     if not options.distinct:
         item = [name for name in ("triplet_id", "source", "img_path") if name in annotations.columns]
-        said = [name for name in SAID if name in annotations.columns]
-        annotations = without_copies(annotations, "annotator_id", item, said, left_out)
+        columns = [name for name in ANSWER_COLUMNS if name in annotations.columns]
+        annotations = without_copies(annotations, "annotator_id", item, columns, left_out)
     reliable = drop_unreliable(annotations, least=options.least)
     if not reliable.annotations.height:
         raise NothingScored(
@@ -363,14 +370,14 @@ def _share_rows(
         answer = clustered_share(values, clusters, confidence=options.confidence)
         params = {**{name: head[name] for name in named}, "by": list(cell), "least": options.least}
         params = with_reason(params, answer, "one image and one annotator")
-        place = {
+        scope = {
             "metric": metric, "model": head["source"], "benchmark": options.benchmark,
             "concept": head["object"] if "object" in cell else None,
             "group": head["region"] if "region" in cell else None,
         }  # fmt: skip
         items = [f"{one} by {who}" for one, who in zip(clusters["image"], clusters["annotator"], strict=True)]
-        below = value_rows(place, params, pl.DataFrame({"item": items, "value": values}))
-        yield statistic_row(**place, answer=answer, params=params), below
+        below = value_rows(scope, params, pl.DataFrame({"item": items, "value": values}))
+        yield statistic_row(**scope, answer=answer, params=params), below
 
 
 def _item_of(table: pl.DataFrame) -> str:
@@ -511,9 +518,9 @@ def score_survey(
         head = cell.row(0, named=True)
         about = {"topic": head["topic"], "code": head["code"], "least": least}
         answer = proportion_interval(int(cell["present"].sum()), cell.height, confidence=confidence)
-        place = asdict(Place("theme_share", RESPONDENTS, benchmark, head["location"]))
-        rows.append(statistic_row(**place, answer=answer, params=about))
-        values.append(value_rows(place, about, cell.select(item="response_id", value="present")))
+        scope = asdict(Scope("theme_share", RESPONDENTS, benchmark, head["location"]))
+        rows.append(statistic_row(**scope, answer=answer, params=about))
+        values.append(value_rows(scope, about, cell.select(item="response_id", value="present")))
     unknown = themes.kappas["kappa"].null_count()
     left_out = {
         "codes that coders do not agree on": themes.kappas.filter(~pl.col("kept")).height - unknown,

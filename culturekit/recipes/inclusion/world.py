@@ -58,7 +58,7 @@ from culturekit.people.scheme import Scheme
 from culturekit.people.stages import filled_in_stage
 from culturekit.recipes.inclusion.people import SEES_OBJECT, SEES_REGION, TASK1_SCHEME, TASK2_SCHEME, asked_images
 from culturekit.recipes.inclusion.prompts import BENCHMARK, shipped_places
-from culturekit.scores.family import Place, mean_rows, scored, write_scored
+from culturekit.scores.family import Scope, mean_rows, scored, write_scored
 from culturekit.scores.inputs import ImageTables
 
 OBJECT = "object"  # the kind of the mark that stands for an object itself
@@ -463,8 +463,8 @@ def object_truth_stage(images: ImageTables, prompts: Files, how: SimulatedPeople
         for keys in (["metric", "model"], ["metric", "model", "region"]):
             for cell in values.sort(*keys, "item").partition_by(keys, maintain_order=True):
                 region = cell["region"][0] if "region" in keys else None
-                place = Place(cell["metric"][0], cell["model"][0], BENCHMARK, region)
-                row, values_below = mean_rows(cell, place, {"labels": "truth"}, confidence=CONFIDENCE)
+                scope = Scope(cell["metric"][0], cell["model"][0], BENCHMARK, region)
+                row, values_below = mean_rows(cell, scope, {"labels": "truth"}, confidence=CONFIDENCE)
                 scores.append(row)
                 below += values_below
         return write_scored(work, scored(scores, below, left_out={}))

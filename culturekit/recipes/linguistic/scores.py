@@ -28,8 +28,8 @@ from culturekit.scores.catalog import UNBOUNDED, describe
 from culturekit.scores.family import (
     Confidence,
     Pair,
-    Place,
     Row,
+    Scope,
     Scored,
     mean_rows,
     own_generator,
@@ -207,7 +207,7 @@ def _dialect_rows(
             sides[dialect] = side
             # A value stands under its pair, so that the other dialect's can be found.
             items = side.select(prompt_id="pair", item="image_id", value="value")
-            of_dialect = Place("dialect_score", model, options.benchmark, dialect)
+            of_dialect = Scope("dialect_score", model, options.benchmark, dialect)
             yield mean_rows(items, of_dialect, params, confidence=options.confidence)
     if len(sides) < 2:
         return
@@ -391,7 +391,7 @@ def _model_rows(
                 for kind in ("std", "mad")]  # fmt: skip
     rows, values = list[Row](), list[pl.DataFrame]()
     for metric, group, numbers in columns:
-        about = asdict(Place(metric, model, options.benchmark, group))
+        about = asdict(Scope(metric, model, options.benchmark, group))
         mean = simple_mean(np.sort(numbers))  # of one number per prompt: the interval speaks about other prompts
         answer = mean_interval(mean, n=len(numbers), target="population", confidence=options.confidence)
         rows.append(statistic_row(**about, answer=answer, params=params))
@@ -399,7 +399,7 @@ def _model_rows(
         values.append(value_rows(about, params, below))
     ranked = {**params, "prompts_ranked": list(spread.ranking)}
     for metric, value in (("neutral_std_of_means", spread.of_means.std), ("neutral_mad_of_means", spread.of_means.mad)):
-        rows.append(plain_row(Place(metric, model, options.benchmark), value, len(table), ranked))
+        rows.append(plain_row(Scope(metric, model, options.benchmark), value, len(table), ranked))
     return rows, values
 
 
@@ -492,7 +492,7 @@ def score_question_pairs(
         if options.encoder:
             params["encoder"] = options.encoder
         for part in parts_by_group(answered, item="item"):
-            of_group = Place("question_share", part["model"][0], options.benchmark, part["group"][0])
+            of_group = Scope("question_share", part["model"][0], options.benchmark, part["group"][0])
             row, below = mean_rows(part, of_group, params, confidence=options.confidence)
             rows.append(row)
             values += below

@@ -37,8 +37,8 @@ from culturekit.scores.answers import answers_in, careful_answers, of_criterion,
 from culturekit.scores.catalog import describe
 from culturekit.scores.family import (
     Confidence,
-    Place,
     Row,
+    Scope,
     Scored,
     mean_rows,
     parts_by_group,
@@ -251,7 +251,7 @@ def _tone_rows(part: pl.DataFrame, answer: Answers, options: ToneOptions) -> Ite
     units = seen.select(pl.coalesce("prompt_id", "image_id")).to_series().to_list()
     of_group = {"model": seen["model"][0], "benchmark": options.benchmark, "group": seen["group"][0]}
     named = seen.select("prompt_id", item="image_id", value=pl.Series(weights @ np.arange(1.0, SCALE + 1)))
-    yield mean_rows(named, Place("mean_tone", **of_group), params, confidence=options.confidence)
+    yield mean_rows(named, Scope("mean_tone", **of_group), params, confidence=options.confidence)
     for kind in KINDS:
         spread = tone_spread_interval(weights, units, kind=kind, confidence=options.confidence)
         yield statistic_row(f"tone_{kind}", answer=spread, params=with_reason(params, spread, ONE), **of_group), []

@@ -51,9 +51,9 @@ LEXICOGRAPHERS = (
 
 def lacking(folder: Path) -> tuple[Path, frozenset[str]] | None:
     """Find WordNet in a folder, and which of its files are not there; None where there is nothing of it."""
-    for place in PLACES:
-        if (folder / place / "data.noun").is_file() or (folder / place / "lexnames").is_file():
-            found = folder / place
+    for candidate in PLACES:
+        if (folder / candidate / "data.noun").is_file() or (folder / candidate / "lexnames").is_file():
+            found = folder / candidate
             return found, frozenset(name for name in FILES if not (found / name).is_file())
     return None
 
@@ -66,14 +66,14 @@ def wordnet_folder(folder: Path) -> Path:
         raise UsageError("there is no WordNet in this folder", where=str(folder),
                          expected="corpora/wordnet with data.noun", found=", ".join(packed) or "none of it",
                          hint=f"Unzip {packed[0]} where it lies." if packed else f"Get it: {GET}.")  # fmt: skip
-    place, missing = found
+    at, missing = found
     if missing == OF_DEBIAN:
-        raise UsageError("this is WordNet as Debian's wordnet-base has it, and NLTK cannot read it", where=str(place),
+        raise UsageError("this is WordNet as Debian's wordnet-base has it, and NLTK cannot read it", where=str(at),
                          expected=", ".join(sorted(missing)), hint=f"Mend it: {MENDING}.")  # fmt: skip
     if missing:
-        raise UsageError("this WordNet is not whole", where=str(place), expected=f"{len(FILES)} files",
+        raise UsageError("this WordNet is not whole", where=str(at), expected=f"{len(FILES)} files",
                          found=f"all but {', '.join(sorted(missing))}", hint=f"Get it again: {GET}.")  # fmt: skip
-    return place
+    return at
 
 
 def mend_wordnet(source: Path, out: Path) -> int:
@@ -81,27 +81,27 @@ def mend_wordnet(source: Path, out: Path) -> int:
     found = lacking(source)
     if found is None or not found[1] <= OF_DEBIAN:
         wordnet_folder(source)
-    place, target = source if found is None else found[0], out / "corpora/wordnet"
+    source_path, target = source if found is None else found[0], out / "corpora/wordnet"
     target.mkdir(parents=True)
     for name in sorted(FILES - OF_DEBIAN):
-        write_atomically(target / name, (place / name).read_bytes())
+        write_atomically(target / name, (source_path / name).read_bytes())
     names = LEXICOGRAPHERS.split()
     listed = "".join(f"{number:02}\t{name}\t{PARTS[name.partition('.')[0]]}\n" for number, name in enumerate(names))
     write_atomically(target / "lexnames", listed.encode())
-    senses = sorted(_senses_of(place))
+    senses = sorted(_senses_of(source_path))
     write_atomically(target / "index.sense", "".join(f"{line}\n" for line in senses).encode())
     return len(senses)
 
 
-def _senses_of(place: Path) -> Iterator[str]:
+def _senses_of(path: Path) -> Iterator[str]:
     """Yield each sense: its key, where its synset lies, its number among those of the word, and how often it is met."""
     met: dict[str, str] = {}
-    for line in (place / "cntlist.rev").read_text(encoding="utf-8").splitlines():
+    for line in (path / "cntlist.rev").read_text(encoding="utf-8").splitlines():
         key, _, count = line.split()
         met[key] = count
     for part in PARTS:
-        synsets = dict(_synsets_of(place / f"data.{part}"))
-        for line in (place / f"index.{part}").read_text(encoding="utf-8").splitlines():
+        synsets = dict(_synsets_of(path / f"data.{part}"))
+        for line in (path / f"index.{part}").read_text(encoding="utf-8").splitlines():
             if line.startswith(" "):
                 continue
             word, _, count, *fields = line.split()
@@ -136,13 +136,13 @@ def nouns_below(folder: Path, terms: Sequence[str]) -> list[dict[str, str]]:
     with needing("sources", "reading WordNet"):
         import nltk
         from nltk.corpus.reader.wordnet import WordNetCorpusReader, WordNetError
-    place = wordnet_folder(folder)
-    allowed = str(place.parent.parent if place.parent.name == "corpora" else place)
+    path = wordnet_folder(folder)
+    allowed = str(path.parent.parent if path.parent.name == "corpora" else path)
     if allowed not in nltk.data.path:
         nltk.data.path.append(allowed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that there is no WordNet of other languages
-        reader: Any = WordNetCorpusReader(nltk.data.FileSystemPathPointer(str(place)), None)
+        reader: Any = WordNetCorpusReader(nltk.data.FileSystemPathPointer(str(path)), None)
     found: dict[str, dict[str, str]] = {}
     for term in terms:
         try:
@@ -157,7 +157,7 @@ def nouns_below(folder: Path, terms: Sequence[str]) -> list[dict[str, str]]:
 
 def candidates_stage(folder: Path, terms: tuple[str, ...]) -> Stage:
     """List the nouns below terms, and write the sheet on which people say which are neutral."""
-    place = wordnet_folder(folder)
+    path = wordnet_folder(folder)
 
     def run(work: Work) -> Outcome:
         rows = nouns_below(folder, terms)
@@ -166,7 +166,7 @@ def candidates_stage(folder: Path, terms: tuple[str, ...]) -> Stage:
         write_atomically(work.out / REVIEW, sheet_bytes(COLUMNS, cells))
         return Outcome({"neutral_candidates": len(rows)})
 
-    inputs = {name: place / name for name in ("data.noun", "index.noun")}
+    inputs = {name: path / name for name in ("data.noun", "index.noun")}
     return Stage("prompts", "neutral-candidates", 1, run, inputs, {"terms": list(terms)}, packages=("nltk", "polars"))
 
 

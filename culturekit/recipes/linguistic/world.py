@@ -57,7 +57,7 @@ def thing_code(thing: str) -> int:
 def write_label(pixels: Pixels, things: Iterable[str]) -> None:
     """Paint the label over a picture's upper edge."""
     codes = [*map(thing_code, things)][:MOST]
-    bits = [(code >> place) & 1 for code in [*codes, *([0] * (MOST - len(codes)))] for place in range(BITS)]
+    bits = [(code >> index) & 1 for code in [*codes, *([0] * (MOST - len(codes)))] for index in range(BITS)]
     cells = np.vstack([MARK, np.reshape(bits, (ROWS - 1, PER_ROW))])
     painted = np.kron(cells, np.ones((CELL, CELL)))
     pixels[: ROWS * CELL, : PER_ROW * CELL] = (painted * 255).astype(np.uint8)[:, :, None]
@@ -131,14 +131,14 @@ def codes() -> frozenset[str]:
 
 def draw_face(
     tone: int | None, *, size: int, light: tuple[float, float, float] = LIGHTS["day"],
-    wall: tuple[int, int, int] = WALL, place: tuple[float, float] = (0.5, 0.45),
+    wall: tuple[int, int, int] = WALL, point: tuple[float, float] = (0.5, 0.45),
 ) -> tuple[Pixels, NDArray[np.bool_]]:  # fmt: skip
     """Draw a face with its centre at `place`, from 0 to 1 down and across; give the picture, and which pixels are skin.
 
     A tone is of the Monk scale, None draws nobody; colours are multiplied by `light`.
     """
     rows, columns = np.mgrid[0:size, 0:size] / size
-    down, across = rows - place[0], columns - place[1]
+    down, across = rows - point[0], columns - point[1]
     canvas = np.broadcast_to(np.asarray(wall, np.float64), (size, size, 3)).copy()
     skin = np.zeros((size, size), bool)
     if tone is not None:
@@ -213,8 +213,8 @@ class PortraitsBackend:
         tone = None if rng.random() < NOBODY else int(rng.integers(low, high + 1))
         light = np.asarray(LIGHTS[sorted(LIGHTS)[int(rng.integers(len(LIGHTS)))]]) * rng.uniform(0.94, 1.04)
         wall = WOOD if rng.random() < WOODEN else WALL
-        place = (float(rng.uniform(0.47, 0.55)), float(rng.uniform(0.4, 0.6)))
-        pixels, _ = draw_face(tone, size=size, light=(light[0], light[1], light[2]), wall=wall, place=place)
+        centre = (float(rng.uniform(0.47, 0.55)), float(rng.uniform(0.4, 0.6)))
+        pixels, _ = draw_face(tone, size=size, light=(light[0], light[1], light[2]), wall=wall, point=centre)
         thing = (asked.thing if understood else asked.read) if drawn else "nothing"
         return pixels, {"tone": tone, "correct": thing == asked.thing, "shown": [thing, "person"]}
 
@@ -243,12 +243,12 @@ def _read_tones(text: str) -> Mapping[str, tuple[int, int]]:
     """Read a dial of tones such as `1-10,AAE:7-10`; under the empty name stands what holds for all others."""
     found: dict[str, tuple[int, int]] = {}
     for number, part in enumerate(text.split(",")):
-        place, _, span = part.strip().rpartition(":")
+        group, _, span = part.strip().rpartition(":")
         low, _, high = span.partition("-")
         right = low.isdigit() and high.isdigit() and 1 <= int(low) <= int(high) <= TONES
-        if not right or (place == "") != (number == 0) or place in found or not {place} <= {"", *codes()}:
+        if not right or (group == "") != (number == 0) or group in found or not {group} <= {"", *codes()}:
             raise UsageError("tones is no dial", expected=f"such as 1-{TONES},AAE:7-{TONES}", found=text)
-        found[place] = int(low), int(high)
+        found[group] = int(low), int(high)
     return found
 
 

@@ -125,7 +125,7 @@ class SiteRun:
         self.looks: Mapping[str, pl.DataFrame] = looks
         mapped = pl.concat([table.filter("mapped").with_columns(model=pl.lit(model)) for model, table in looks.items()])
         self.mapped = dict(mapped.group_by("model").len().iter_rows())
-        self.images = {str(key[0]): own for key, own in mapped.partition_by("artifact_id", as_dict=True).items()}
+        self.images = {str(key[0]): group for key, group in mapped.partition_by("artifact_id", as_dict=True).items()}
         self.space = run.space().filter(pl.col("artifact_id").is_in(list(self.images)))
 
     @property
@@ -154,8 +154,8 @@ class SiteRun:
 
     def countries_of(self) -> dict[str, tuple[str, ...]]:
         """Name the countries of each artifact."""
-        own = self.space.group_by("artifact_id").agg(pl.col("country").unique().sort())
-        return {row[0]: tuple(self.countries.get(code, code) for code in row[1]) for row in own.iter_rows()}
+        countries = self.space.group_by("artifact_id").agg(pl.col("country").unique().sort())
+        return {row[0]: tuple(self.countries.get(code, code) for code in row[1]) for row in countries.iter_rows()}
 
     def artifact(
         self, artifact_id: str, evidence: Sequence[ArtifactEvidence], countries: tuple[str, ...]
@@ -164,11 +164,11 @@ class SiteRun:
         name = reference_of(artifact_id, self.references, self.thumbnails)
         looks = []
         for model in (line.model for line in self.part.models):
-            own = self.images[artifact_id].filter(model=model)
-            if own.height:
-                share, score = own.height / self.mapped[model], float(own["score"].median())  # type: ignore[arg-type]
-                some = tuple(tiles(model, own, self.thumbnails))
-                looks.append(ModelLook(model, self.page_of(model), own.height, share, score, some))
+            part = self.images[artifact_id].filter(model=model)
+            if part.height:
+                share, score = part.height / self.mapped[model], float(part["score"].median())  # type: ignore[arg-type]
+                some = tuple(tiles(model, part, self.thumbnails))
+                looks.append(ModelLook(model, self.page_of(model), part.height, share, score, some))
         return ArtifactInRun(self.part.name, countries, tuple(evidence), name, tuple(looks), self.folder,
                              self.run.has(roles.GRAPH))  # fmt: skip
 
@@ -258,8 +258,8 @@ def scored_when(run: RunFolders, folder: str = roles.SCORES.form) -> datetime:
 
 def exported(run: RunFolders, model: str) -> pl.DataFrame:
     """Take the scores of a model that others may collect: not what is known of a simulated world alone."""
-    own = run.headline_scores().filter(pl.col("labels").is_in(EXPORTED), model=model)
-    return own.with_columns(confidence=pl.col("params").str.json_path_match("$.confidence").cast(pl.Float64))
+    part = run.headline_scores().filter(pl.col("labels").is_in(EXPORTED), model=model)
+    return part.with_columns(confidence=pl.col("params").str.json_path_match("$.confidence").cast(pl.Float64))
 
 
 def every_eval_ever(
@@ -501,10 +501,12 @@ class ScoredRun:
         found = [read_table(self.run.root / folder / TABLE, SCORES).with_row_index("row").filter(model=model)
                  .with_columns(folder=pl.lit(folder), stated=pl.lit(self.confidence(folder), pl.Float64))
                  for folder in self.run.stages if (self.run.root / folder / TABLE).is_file()]  # fmt: skip
-        told = pl.col("params").str
-        confidence = pl.coalesce(told.json_path_match("$.confidence").cast(pl.Float64), "stated")
+        stated = pl.col("params").str
+        confidence = pl.coalesce(stated.json_path_match("$.confidence").cast(pl.Float64), "stated")
         empty = pl.DataFrame(schema={"row": pl.UInt32, **SCORES.schema, "folder": pl.String, "stated": pl.Float64})
-        return pl.concat(found or [empty]).with_columns(labels=told.json_path_match("$.labels"), confidence=confidence)
+        return pl.concat(found or [empty]).with_columns(
+            labels=stated.json_path_match("$.labels"), confidence=confidence
+        )
 
     def confidence(self, folder: str) -> float | None:
         """Read how often the intervals of a stage are to hold the truth."""
@@ -520,17 +522,17 @@ class ScoredRun:
 
     def tables(self, model: str) -> Iterator[ScoreTable]:
         """List the scores of a model by the stage that gives them."""
-        for own in self.scores(model).partition_by("folder", maintain_order=True):
-            lines = tuple(line_of(row, title_of(row["metric"])) for row in own.to_dicts())
-            yield ScoreTable(own["folder"][0], lines)
+        for part in self.scores(model).partition_by("folder", maintain_order=True):
+            lines = tuple(line_of(row, title_of(row["metric"])) for row in part.to_dicts())
+            yield ScoreTable(part["folder"][0], lines)
 
 
 def line_of(row: Mapping[str, Any], title: str) -> ScoreLine:
     """Say in words what a score is of."""
     labels, country = row["labels"], row["country"]
     of = [row["concept"], name_of(country) if country else None, row["group"]]
-    told = msgspec.json.decode(row["params"])
-    params = "; ".join(f"{key} {short(value)}" for key, value in told.items() if key not in {*QUIET, "labels"})
+    settings = msgspec.json.decode(row["params"])
+    params = "; ".join(f"{key} {short(value)}" for key, value in settings.items() if key not in {*QUIET, "labels"})
     return ScoreLine(
         f"{title}, {labels}" if labels else title, ", ".join(filter(None, of)), params,
         number(row["value"], row["ci_low"], row["ci_high"]), row["n"], row["row"],

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from culturekit.builders.prompting.prompts import PLACE, PromptOptions, build_prompts, in_draw_order, prompts_stage
+from culturekit.builders.prompting.prompts import DRAW_PLACE, PromptOptions, build_prompts, in_draw_order, prompts_stage
 from culturekit.config.kinds import wired
 from culturekit.core.atomic import clear_folder
 from culturekit.core.errors import ConfigError, IntegrityError, UsageError
@@ -205,7 +205,7 @@ def weighted(*weights: float | None) -> pl.DataFrame:
 
 
 def drawn(space: pl.DataFrame, *, per: int, seed: int) -> pl.DataFrame:
-    return in_draw_order(space, seed=seed).filter(pl.col(PLACE) <= per)
+    return in_draw_order(space, seed=seed).filter(pl.col(DRAW_PLACE) <= per)
 
 
 def drawn_orders(times: int, size: int) -> Counter[tuple[str, ...]]:

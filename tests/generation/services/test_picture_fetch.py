@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from culturekit.generation.picture_store import PictureStore
-from culturekit.generation.services.paid_runner import Fetched, FetchLimits, Refused, fetched, place_of
+from culturekit.generation.services.paid_runner import Fetched, FetchLimits, Refused, address_at, fetched
 from tests.llm.server import RunningServer, Script, running_server
 from tests.llm.server.pictures import picture_bytes
 from tests.llm.server.script import Pictures
@@ -79,7 +79,7 @@ PUBLIC = "https://api.openai.com/v1"
 ])  # fmt: skip
 def test_no_address_leads_inwards(url: str) -> None:
     with pytest.raises(Refused):
-        place_of(url, base_url=PUBLIC)
+        address_at(url, base_url=PUBLIC)
 
 
 def test_a_private_number_is_refused_and_the_number_that_was_checked_is_asked(
@@ -88,16 +88,16 @@ def test_a_private_number_is_refused_and_the_number_that_was_checked_is_asked(
     numbers = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (number, 443)) for number in ("93.184.216.34", "10.0.0.7")]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: numbers)
     with pytest.raises(Refused, match="private"):
-        place_of("https://pictures.example.org/x.png", base_url=PUBLIC)
+        address_at("https://pictures.example.org/x.png", base_url=PUBLIC)
     numbers = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("93.184.216.34", 443))]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: numbers)
-    found = place_of("https://pictures.example.org/x.png?a=b", base_url=PUBLIC)
+    found = address_at("https://pictures.example.org/x.png?a=b", base_url=PUBLIC)
     assert (found.number, found.host, found.path) == ("93.184.216.34", "pictures.example.org", "/x.png?a=b")
 
 
 def test_a_service_in_a_private_network_may_name_itself_and_nobody_else() -> None:
     base = "http://10.0.0.5:8000/v1"
-    assert place_of("http://10.0.0.5:8000/files/x.png", base_url=base).number == "10.0.0.5"
+    assert address_at("http://10.0.0.5:8000/files/x.png", base_url=base).number == "10.0.0.5"
     for url in ("http://10.0.0.5:22/x", "https://10.0.0.6/x.png", "http://127.0.0.1:8000/x.png"):
         with pytest.raises(Refused):
-            place_of(url, base_url=base)
+            address_at(url, base_url=base)

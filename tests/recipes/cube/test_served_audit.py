@@ -174,7 +174,7 @@ def test_intervals_are_told_after_every_thirty_answers_and_name_no_model_to_thos
         while answer_sheet(desk, run_copy / "to-audit", "ana", truth):
             pass
         narrowing.heard()
-        narrowing.looking.acquire()
+        narrowing.look_lock.acquire()
         assert told[0] == f"after {desk.wanted} answers, corrected diversity (country kernel):"
         assert [line.split(",")[0].strip() for line in told[1:4]] == ["broad", "empty", "narrow"]
         assert all(re.search(r"0\.\d{3}\]  anchoring not known$", line) for line in told[1:4])

@@ -130,13 +130,13 @@ class _World:
         """List everything that may be shown in a dimension, each once."""
         parts = [part for known in (self.categories, self.countries) for part in known.values()]
         everywhere = [text for part in parts for text in part.of_dimension(dimension)]
-        own = [
+        drawn = [
             pair[_OF_ACTIVITY.index(dimension)]
             for category in self.categories.values()
             for pair in category.activities.values()
             if dimension in _OF_ACTIVITY
         ]
-        return (*everywhere, *own)
+        return (*everywhere, *drawn)
 
     @property
     def activities(self) -> tuple[tuple[str, str], ...]:
@@ -237,14 +237,14 @@ def read_dial(name: str, text: str, *, places: Collection[str] = ()) -> Dial:
     known = set(places) or {*world().countries, *(country.group for country in world().countries.values())}
     exceptions: dict[str, float] = {}
     for other in others:
-        place, _, value = other.partition(":")
-        if place.strip() not in known or place.strip() in exceptions:
+        land, _, value = other.partition(":")
+        if land.strip() not in known or land.strip() in exceptions:
             raise UsageError(
-                f"{name} names {place.strip()!r}, or names it twice",
+                f"{name} names {land.strip()!r}, or names it twice",
                 expected="each once: " + ", ".join(sorted(known)),
                 found=text,
             )
-        exceptions[place.strip()] = _share_of(name, value, text)
+        exceptions[land.strip()] = _share_of(name, value, text)
     return Dial(_share_of(name, first, text), exceptions)
 
 
