@@ -47,7 +47,7 @@ def test_a_list_says_of_a_command_what_the_command_says_imported() -> None:
         commands = groups.pop().commands
         groups += [command for command in commands.values() if hasattr(command, "commands")]
         for name, found in getattr(commands, "table", {}).items():
-            assert described_at(found.place) == commands[name].help, name
+            assert described_at(found.target) == commands[name].help, name
             seen += 1
     assert seen > 40
 
