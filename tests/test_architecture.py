@@ -92,6 +92,34 @@ def test_no_module_has_a_name_that_says_nothing() -> None:
     assert {path.stem for path in SOURCES}.isdisjoint({"utils", "helpers", "base", "common", "manager", "misc"})
 
 
+def test_names_say_what_they_hold() -> None:
+    """Of functions, parameters and variables; fields keep the names that tables and `--json` have."""
+    vague = {"told", "own", "place", "behind", "said", "made", "looking", "handles", "hands"}
+    known = {
+        ("candidate_review.py", "told"),
+        ("prompt_templates.py", "place"),
+    }  # an input's role, and a template's slot
+    found = set()
+    for path in SOURCES:
+        nodes = list(ast.walk(parsed(path)))
+        fields = {
+            id(part) for each in nodes if isinstance(each, ast.ClassDef) for part in map(_field, each.body) if part
+        }
+        bound = [each.arg for each in nodes if isinstance(each, ast.arg)]
+        bound += [each.name for each in nodes if isinstance(each, ast.FunctionDef)]
+        bound += [
+            each.id
+            for each in nodes
+            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store) and id(each) not in fields
+        ]
+        found |= {(path.name, name) for name in vague.intersection(bound)}
+    assert found == known
+
+
+def _field(statement: ast.stmt) -> ast.expr | None:
+    return statement.target if isinstance(statement, ast.AnnAssign) else None
+
+
 def test_modules_do_not_import_each_other_in_circles() -> None:
     """Imports inside functions count too."""
     imports: dict[str, set[str]] = {}

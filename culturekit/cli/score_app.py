@@ -22,7 +22,7 @@ def outside() -> dict[str, CommandAt]:
 score_app = typer.Typer(
     no_args_is_help=True,
     help="Scores with intervals, from the tables of earlier stages.",
-    cls=lazy_group("score", {name: CommandAt(place) for name, place in FAMILIES.items()}, outside),
+    cls=lazy_group("score", {name: CommandAt(target) for name, target in FAMILIES.items()}, outside),
 )
 
 

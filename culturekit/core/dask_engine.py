@@ -101,13 +101,13 @@ def quiet() -> Iterator[None]:
 
 
 @contextmanager
-def talking_to(place: str) -> Iterator[None]:
+def talking_to(address: str) -> Iterator[None]:
     """Say what it means when a scheduler stops to answer, or cannot read what it is sent."""
     try:
         yield
     except (CancelledError, OSError) as error:
         raise UpstreamUnavailable(
-            "the connection to the scheduler was lost", where=place,
+            "the connection to the scheduler was lost", where=address,
             found=f"{type(error).__name__}: {str(error).partition(chr(10))[0].rstrip('.')}",
             hint="What was done is kept, and the same command goes on from there.",
         ) from error  # fmt: skip
@@ -169,7 +169,7 @@ class DaskEngine:
         """How many workers there are now, or will be."""
         if not self.client:
             return self.processes
-        with talking_to(self.place):
+        with talking_to(self.where):
             return max(1, len(self.client.nthreads()))
 
     def __enter__(self) -> Self:
@@ -195,7 +195,7 @@ class DaskEngine:
         self.next_of(finished, {0: first})
         answer = self.answer(first, "the first question")
         self.wait_while(abandoned_in, ground.marker.parent)
-        with talking_to(self.place):  # a worker that cannot even read the question answers with an error
+        with talking_to(self.where):  # a worker that cannot even read the question answers with an error
             every = self.client.run(check_ground, ground, on_error="return").values()
         for problem in (answer, *every):
             if isinstance(problem, Raised):
@@ -206,7 +206,7 @@ class DaskEngine:
     def wait_while(self, busy: Callable[[Any], bool], about: object) -> None:
         """Wait until no worker is busy with what must not go on behind our back."""
         while True:
-            with talking_to(self.place):
+            with talking_to(self.where):
                 if not any(self.client.run(busy, about, on_error="ignore").values()):
                     return
             time.sleep(0.2)
@@ -242,7 +242,7 @@ class DaskEngine:
 
     def submit(self, task: Task[Item, Result], number: int, finished: "SimpleQueue[int]", *, key: str) -> Any:  # noqa: ANN401 - a future
         """Hand one item out, and have its place noted when it is done."""
-        with talking_to(self.place):
+        with talking_to(self.where):
             future = self.client.submit(work_on, task, key=key, pure=False)
         future.add_done_callback(lambda _: finished.put(number))
         return future
@@ -258,19 +258,19 @@ class DaskEngine:
             done = [number for number, future in asked.items() if future.done()]
             if done:
                 return done[0]
-            with talking_to(self.place):
+            with talking_to(self.where):
                 if self.client.nthreads():
                     alone_since = time.monotonic()
             if time.monotonic() - alone_since > self.options.wait:
                 raise UpstreamUnavailable(
-                    f"the scheduler has had no worker for {self.options.wait:.0f} seconds", where=self.place,
+                    f"the scheduler has had no worker for {self.options.wait:.0f} seconds", where=self.where,
                     hint="Start some with `dask worker ADDRESS --nthreads 1`, or wait longer: "
                     "--engine 'ADDRESS?wait=3600'.",
                 )  # fmt: skip
 
     def answer(self, future: Any, item: object) -> Any:  # noqa: ANN401 - a future, and whatever its task gives
         """Fetch what came of a task."""
-        with talking_to(self.place):
+        with talking_to(self.where):
             try:
                 return future.result()
             except KilledWorker as error:
@@ -286,7 +286,7 @@ class DaskEngine:
                 self.client.cancel(left, force=True)
 
     @property
-    def place(self) -> str:
+    def where(self) -> str:
         """Name the cluster."""
         return self.address or "the dask cluster of this machine"
 

@@ -219,16 +219,16 @@ def check_rows(frame: pl.DataFrame, table: Table, where: str, *, lines: Sequence
         lines: where its rows stand in the file, if that is a text.
     """
 
-    def place(fault: Fault) -> str:
+    def position_of(fault: Fault) -> str:
         row = fault.rows[0]
         return f"line {lines[row - 1]:,}" if lines else f"row {row:,}"
 
     faults = list(faults_in(frame, table))
     for first in faults[:1]:
         more = f" and {len(first.rows) - 1:,} more" if len(first.rows) > 1 else ""
-        others = "".join(f" Besides, {one.problem} ({place(one)}: {one.found})." for one in faults[1:8])
+        others = "".join(f" Besides, {one.problem} ({position_of(one)}: {one.found})." for one in faults[1:8])
         raise UsageError(
-            first.problem, where=f"{where}, {place(first)}{more}", expected=first.expected, found=first.found,
+            first.problem, where=f"{where}, {position_of(first)}{more}", expected=first.expected, found=first.found,
             hint=first.hint + others,
         )  # fmt: skip
 

@@ -23,7 +23,7 @@ QuestionType: TypeAlias = Literal["scale", "choice", "choices", "picture", "pict
 FIELD_MARK = re.compile(r"\$\w")
 
 # Names that every task uses for itself.
-RESERVED = frozenset({"task", "project", "note", "subject", *(f"picture_{place}" for place in range(1, 7))})
+RESERVED = frozenset({"task", "project", "note", "subject", *(f"picture_{number}" for number in range(1, 7))})
 WIDEST_SCALE = 100
 
 FOLDER = "people/schemes"

@@ -491,7 +491,7 @@ def plan_recipe(
     """
     planned: list[PlannedStage] = []
     undone: set[Path] = set()
-    made: dict[Path, Ahead] = {}
+    coming: dict[Path, Ahead] = {}
     steps = wired(recipe, workdir).steps
     lacks = lacking([step.stage for step in steps], workdir)
     for step in steps:
@@ -499,19 +499,19 @@ def plan_recipe(
         state = state_of(stage, folder, undone)
         if state == "done":
             planned.append(PlannedStage(stage.name, state))
-            made[folder] = Ahead(stage, manifest_of(folder).counts.get("images"))
+            coming[folder] = Ahead(stage, manifest_of(folder).counts.get("images"))
             continue
         settled = not undone or state != "to do"
         undone.add(folder)
         ahead = {
-            role: made[source]
+            role: coming[source]
             for role, path in stage.inputs.items()
             for source in (path, path.parent)
-            if source in made
+            if source in coming
         }
         one = (step.plan or asks())(ToPlan(stage, state, folder, settled, ahead, paces))
         planned.append(replace(one, lacks=lacks.get(stage.name, "")))
-        made[folder] = Ahead(stage, planned[-1].units)
+        coming[folder] = Ahead(stage, planned[-1].units)
     return planned
 
 

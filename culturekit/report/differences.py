@@ -146,11 +146,11 @@ def languages_in(run: RunFolders) -> Languages | None:
     scores = run.read(roles.LANGUAGES, SCORES)
     if scores is None:
         return None
-    means = {(*_place(row), row.group): row.mean for row in rows_of(gap_table(run, scores, "group_mean"), mean="")}
+    means = {(*_scope(row), row.group): row.mean for row in rows_of(gap_table(run, scores, "group_mean"), mean="")}
     gaps = gap_table(run, scores).filter(pl.col("kernel").is_null() | (pl.col("kernel") == run.kernel))
     lines = rows_of(over_all_concepts(gaps, "model", "score", "of").sort("row"), gap="")
     for row in lines:
-        row.sides = tuple(means.get((*_place(row), side)) for side in (row.a, row.b))
+        row.sides = tuple(means.get((*_scope(row), side)) for side in (row.a, row.b))
         row.score = LANGUAGES_OF.get(row.score, row.score.replace("_", " "))
         row.first, row.second = in_english(row.a), in_english(row.b)
     prompts = pl.read_parquet(run.table(roles.PROMPTS), columns=["language", "marks"])
@@ -160,7 +160,7 @@ def languages_in(run: RunFolders) -> Languages | None:
     return Languages(lines, unverified)
 
 
-def _place(row: SimpleNamespace) -> tuple[str | None, ...]:
+def _scope(row: SimpleNamespace) -> tuple[str | None, ...]:
     return row.concept, row.model, row.score, row.of
 
 
@@ -309,6 +309,6 @@ def metric_tables(run: RunFolders) -> Iterator[MetricTable]:
         lines = rows_of(scores.with_columns(title=pl.col("metric").replace(titles), place=where), figure="")
         for row in lines:
             params = parsed(row.params).items()
-            row.said = ", ".join(f"{key} {value}" for key, value in params if not isinstance(value, dict | list))
+            row.shown = ", ".join(f"{key} {value}" for key, value in params if not isinstance(value, dict | list))
         metrics = tuple(known[metric] for metric in scores["metric"].unique(maintain_order=True) if metric in known)
         yield MetricTable(name, roles.METRIC.folder(variant=name), lines, metrics)

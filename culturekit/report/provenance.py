@@ -224,8 +224,8 @@ def parties(run: RunFolders) -> Iterator[Party]:
     ]
     for model in run.models:
         options = run.manifest(roles.IMAGES, model).options
-        told = {key: in_words(value) for key, value in options.items() if key in MADE_WITH and value is not None}
-        found.append(Party(f"images of {model}", str(options["backend"]), told))
+        stated = {key: in_words(value) for key, value in options.items() if key in MADE_WITH and value is not None}
+        found.append(Party(f"images of {model}", str(options["backend"]), stated))
     found += [party(run.found(roles.QUALITY, model), "quality", "scorer") for model in run.models]
     seen: list[Party] = []
     for each in found:

@@ -95,10 +95,10 @@ def question_rates(images: pl.DataFrame, judgments: pl.DataFrame, questions: pl.
     `failed` are images about which the answer was no, or was yes although a parent was answered no: what the question
     asks for is missing there. `rate` is their share of the images with an answer.
     """
-    said = judgments.filter(task=DSG).select(
+    replies = judgments.filter(task=DSG).select(
         "judge", "image_id", question_id="item", yes=pl.when(pl.col("outcome").is_in(ANSWERED)).then(yes_or_no())
     )
-    part = said.join(images.select("image_id", "model", "prompt_id", "concept"), on="image_id", how="inner")
+    part = replies.join(images.select("image_id", "model", "prompt_id", "concept"), on="image_id", how="inner")
     asked = part.join(questions, on=("prompt_id", "question_id"), how="inner")
     keys = ("judge", "image_id", "question_id")
     above = asked.select(*keys, parent="parents").explode("parent").drop_nulls("parent")

@@ -432,7 +432,7 @@ def scores(
         parameters = signature(function).parameters.values()
         reads = [one.name for one in parameters if one.kind is Parameter.POSITIONAL_OR_KEYWORD and one.name != "work"]
 
-        def made(given: dict[str, Any]) -> Stage:
+        def stage_made(given: dict[str, Any]) -> Stage:
             given |= (settle(**given) if settle else None) or {}
             settings = _flat({key: value for key, value in given.items() if key not in reads})
             drawn = {role: settings.pop(option) for role, option in seeds.items()}
@@ -443,7 +443,7 @@ def scores(
             stage = Stage(folder, kind or f"score-{name}", version, run, inputs, settings, drawn, packages=packages)
             return amend(stage, given) if amend else stage
 
-        stage = stage_of_function(function, made, without="work")
+        stage = stage_of_function(function, stage_made, without="work")
         if function.__module__.startswith("culturekit."):  # those of other packages are held to what they declare
             register(*metrics)
         return Scores(stage, example, workers, engine, metrics=metrics)

@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 # Another package adds a family as the entry point `metric.NAME`
 KNOWN: "Registry[Family]" = Registry(
-    "metric", [Entry(name, place, "") for name, place in FAMILIES.items()], point="metric",
+    "metric", [Entry(name, target, "") for name, target in FAMILIES.items()], point="metric",
     wanted="culturekit.scores.family:Family",
 )  # fmt: skip
 

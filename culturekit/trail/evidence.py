@@ -331,14 +331,14 @@ class EvidenceTables:
         return stated
 
     def evidence(
-        self, row: Mapping[str, Any], facts: Mapping[int, ItemFacts], said: Mapping[str, Sequence[Statement]]
+        self, row: Mapping[str, Any], facts: Mapping[int, ItemFacts], statements: Mapping[str, Sequence[Statement]]
     ) -> ArtifactEvidence:
         """Put the evidence of one artifact together."""
         labels = self.tables.labels(int(qid[1:]) for qid in row["path"])
         path = []
         for before, qid in zip([None, *row["path"]], row["path"], strict=False):
-            about = tuple(s for s in said.get(qid, ()) if s.property in CLASS_PROPERTIES and s.value == before)
+            about = tuple(s for s in statements.get(qid, ()) if s.property in CLASS_PROPERTIES and s.value == before)
             known = facts.get(int(qid[1:]))
             path.append(PathNode(qid, labels[int(qid[1:])] or qid, about, known.place if known else None))
-        stated = tuple(s for s in said.get(row["qid"], ()) if s.property in COUNTRY_PROPERTIES)
+        stated = tuple(s for s in statements.get(row["qid"], ()) if s.property in COUNTRY_PROPERTIES)
         return ArtifactEvidence(row["qid"], row["label"], row["concept"], tuple(path), stated)

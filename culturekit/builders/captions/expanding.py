@@ -67,15 +67,15 @@ class CaptionCulture(StrictModel):
 
     @model_validator(mode="before")
     @classmethod
-    def with_categories(cls, told: Any) -> Any:  # noqa: ANN401 - what YAML holds
+    def with_categories(cls, data: Any) -> Any:  # noqa: ANN401 - what YAML holds
         """Give seeds that are texts alone the categories in order."""
-        match told:
+        match data:
             case {"seeds": list(seeds), "categories": dict(categories)} if categories:
                 named = list(categories)
                 whole = [{"caption": seed, "category": named[number % len(named)]} if isinstance(seed, str) else seed
                          for number, seed in enumerate(seeds)]  # fmt: skip
-                return {**told, "seeds": whole}
-        return told
+                return {**data, "seeds": whole}
+        return data
 
     @model_validator(mode="after")
     def belong_together(self) -> "CaptionCulture":

@@ -235,7 +235,7 @@ _STAYS = {form: AS_IT_CAME[form] for form in ("PNG", "JPEG", "WEBP")}
 # how a call that brought no image stands in the table; every other end is `failed`
 _ENDED = {"refused": "refused", "blocked": "filtered"}
 CALLS_PER_PART = 100
-_HANDS = 4  # threads that read, fetch and place pictures while the next calls are under way
+_THREADS = 4  # threads that read, fetch and place pictures while the next calls are under way
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,7 +379,7 @@ def _buy_parts(work: Work, left: dict[Path, list[Call]], maker: _RowMaker, journ
     requests = [question_of(call) for some in left.values() for call in some]
     with (
         closing(bought_answers(maker.client, requests, journal, work=work, llm=llm)) as answered,
-        _hands_for(maker.store) as threads,
+        _threads_for(maker.store) as threads,
     ):
         for path, some in left.items():
             waiting: list[Future[list[dict[str, Any]]]] = []
@@ -397,9 +397,9 @@ def _buy_parts(work: Work, left: dict[Path, list[Call]], maker: _RowMaker, journ
 
 
 @contextmanager
-def _hands_for(store: PictureStore) -> Iterator[ThreadPoolExecutor]:
+def _threads_for(store: PictureStore) -> Iterator[ThreadPoolExecutor]:
     """Give threads that place pictures; when the run ends early, what they have not begun is left."""
-    with ThreadPoolExecutor(_HANDS, "pictures") as threads:
+    with ThreadPoolExecutor(_THREADS, "pictures") as threads:
         try:
             yield threads
         except BaseException:

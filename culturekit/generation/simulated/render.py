@@ -386,15 +386,15 @@ def _pulled(subject: Subject, what: str, confused: Callable[[str, float], _Look]
 
 
 @lru_cache(maxsize=16_384)
-def _confused_emblem(artifact_id: str, own: float) -> Emblem:
+def _confused_emblem(artifact_id: str, share: float) -> Emblem:
     """Give the emblem of an artifact, made more like all others where less of its own is left."""
-    return blend(emblem_of(artifact_id), emblem_of(_ALIKE), share=own)
+    return blend(emblem_of(artifact_id), emblem_of(_ALIKE), share=share)
 
 
 @lru_cache(maxsize=1024)
-def _confused_border(country: str, own: float) -> _Border:
+def _confused_border(country: str, share: float) -> _Border:
     """Give the border of a country, made more like all others where less of its own is left."""
-    return blend(border_of(country), border_of(_ALIKE), share=own)
+    return blend(border_of(country), border_of(_ALIKE), share=share)
 
 
 def border_of(country: str) -> _Border:

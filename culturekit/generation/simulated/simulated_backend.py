@@ -86,7 +86,7 @@ class Row(NamedTuple):
     concept: str
     country: str
     popularity: float | None
-    place: int
+    position: int
 
 
 class Pool:
@@ -257,7 +257,7 @@ class BiasedChoice:
     def another(self, asked: Row, pick: float) -> Row:
         """Choose evenly among the rows of a concept's other artifacts; where there is none, make no mistake."""
         rows = self.of_concept[asked.concept]
-        excluded = [row.place for row in self.of_artifact[asked.artifact_id] if row.concept == asked.concept]
+        excluded = [row.position for row in self.of_artifact[asked.artifact_id] if row.concept == asked.concept]
         if len(excluded) == len(rows):
             return asked
         index = int(pick * (len(rows) - len(excluded)))

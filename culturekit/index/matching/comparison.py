@@ -311,21 +311,21 @@ class Comparer:
         return self.scopes[key]
 
     def rank(
-        self, place: ScopeKey, queries: Vectors, *, count: int, left_out: NDArray[np.int64] | None = None
+        self, key: ScopeKey, queries: Vectors, *, count: int, left_out: NDArray[np.int64] | None = None
     ) -> Ranking:
         """Rank artifacts by their scores, corrected where that is asked for; at least `count` of them."""
-        scope = self.adjusted(self.scope(place))
-        return self.ranked(scope, place, queries, count=count, left_out=left_out)
+        scope = self.adjusted(self.scope(key))
+        return self.ranked(scope, key, queries, count=count, left_out=left_out)
 
-    def match(self, place: ScopeKey, queries: Vectors, *, k: int) -> Matched:
+    def match(self, key: ScopeKey, queries: Vectors, *, k: int) -> Matched:
         """Match images of a place."""
-        scope = self.adjusted(self.scope(place))
-        ranking = self.ranked(scope, place, queries, count=k + 1 + SPARE)
+        scope = self.adjusted(self.scope(key))
+        ranking = self.ranked(scope, key, queries, count=k + 1 + SPARE)
         matched = match_batch(scope, queries, self.countries, k=k, ranking=ranking)
         if self.how.adjustment is None or self.how.adjustment.name != "csls":
             return matched
         neighbours = self.how.adjustment.neighbours
-        near = self.ranked(self.scope(place), place, queries, count=neighbours).scores[:, :neighbours]
+        near = self.ranked(self.scope(key), key, queries, count=neighbours).scores[:, :neighbours]
         found_scores = np.where(np.isfinite(near), near, np.nan).astype(np.float64)
         scores = matched.scores - np.nanmean(found_scores, axis=1, keepdims=True)
         return replace(matched, scores=scores.astype(np.float32))

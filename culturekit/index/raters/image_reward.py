@@ -22,7 +22,7 @@ LONGEST = 35  # tokens of a prompt that are read
 MEAN, DEVIATION = 0.16717362830052426, 1.0333394966054072  # of rewards, as published with the weights
 _HEAD = 64  # numbers of one head of attention, in all sizes of ViT and BERT
 _VIT_EPSILON, _BERT_EPSILON = 1e-6, 1e-12
-_SEEN, _SAID = "blip.visual_encoder", "blip.text_encoder"
+_IMAGES, _TEXTS = "blip.visual_encoder", "blip.text_encoder"
 _KINDS: tuple[Kind, ...] = ("imagereward",)
 _CAVEAT = (
     "ImageReward was learned from what people preferred among generated pictures, few of whom knew the culture shown. "
@@ -47,7 +47,9 @@ class _Network:
     def __init__(self, tensors: Mapping[str, Any]) -> None:
         self.tensors = tensors
         self.torch = needed_package("torch", kind="quality scorer imagereward", extra="embed")
-        self.layers = {name: self._count(name) for name in (f"{_SEEN}.blocks", f"{_SAID}.encoder.layer", "mlp.layers")}
+        self.layers = {
+            name: self._count(name) for name in (f"{_IMAGES}.blocks", f"{_TEXTS}.encoder.layer", "mlp.layers")
+        }
 
     def _count(self, prefix: str) -> int:
         numbers = {name[len(prefix) + 1 :].partition(".")[0] for name in self.tensors if name.startswith(f"{prefix}.")}
@@ -65,27 +67,27 @@ class _Network:
     def pictures(self, pixels: Any) -> Any:  # noqa: ANN401 - tensors
         """Encode pictures patch by patch."""
         functional, known = self.torch.nn.functional, self.tensors
-        weight = known[f"{_SEEN}.patch_embed.proj.weight"]
-        patches = functional.conv2d(pixels, weight, known[f"{_SEEN}.patch_embed.proj.bias"], stride=weight.shape[-1])
-        first = known[f"{_SEEN}.cls_token"].expand(len(pixels), -1, -1)
-        state = self.torch.cat([first, patches.flatten(2).transpose(1, 2)], dim=1) + known[f"{_SEEN}.pos_embed"]
-        for number in range(self.layers[f"{_SEEN}.blocks"]):
-            block = f"{_SEEN}.blocks.{number}"
+        weight = known[f"{_IMAGES}.patch_embed.proj.weight"]
+        patches = functional.conv2d(pixels, weight, known[f"{_IMAGES}.patch_embed.proj.bias"], stride=weight.shape[-1])
+        first = known[f"{_IMAGES}.cls_token"].expand(len(pixels), -1, -1)
+        state = self.torch.cat([first, patches.flatten(2).transpose(1, 2)], dim=1) + known[f"{_IMAGES}.pos_embed"]
+        for number in range(self.layers[f"{_IMAGES}.blocks"]):
+            block = f"{_IMAGES}.blocks.{number}"
             normed = self.norm(state, f"{block}.norm1", _VIT_EPSILON)
             asked, keys, values = self.linear(normed, f"{block}.attn.qkv").chunk(3, dim=-1)
             state = state + self.linear(self.attention(asked, keys, values), f"{block}.attn.proj")
             normed = self.norm(state, f"{block}.norm2", _VIT_EPSILON)
             state = state + self.linear(functional.gelu(self.linear(normed, f"{block}.mlp.fc1")), f"{block}.mlp.fc2")
-        return self.norm(state, f"{_SEEN}.norm", _VIT_EPSILON)
+        return self.norm(state, f"{_IMAGES}.norm", _VIT_EPSILON)
 
     def texts(self, ids: Any, mask: Any, seen: Any) -> Any:  # noqa: ANN401 - tensors
         """Encode texts that look at pictures."""
-        embeddings, functional = f"{_SAID}.embeddings", self.torch.nn.functional
+        embeddings, functional = f"{_TEXTS}.embeddings", self.torch.nn.functional
         places = self.tensors[f"{embeddings}.position_embeddings.weight"][: ids.shape[1]]
         state = self.tensors[f"{embeddings}.word_embeddings.weight"][ids] + places
         state = self.norm(state, f"{embeddings}.LayerNorm", _BERT_EPSILON)
-        for number in range(self.layers[f"{_SAID}.encoder.layer"]):
-            layer = f"{_SAID}.encoder.layer.{number}"
+        for number in range(self.layers[f"{_TEXTS}.encoder.layer"]):
+            layer = f"{_TEXTS}.encoder.layer.{number}"
             state = self.looked(state, state, f"{layer}.attention", mask)
             state = self.looked(state, seen, f"{layer}.crossattention", None)
             inner = functional.gelu(self.linear(state, f"{layer}.intermediate.dense"))
@@ -179,13 +181,13 @@ def make(spec: Spec) -> QualityScorer:
     folder = find_model(options.tokenizer, revision=options.revision, kind="imagereward")
     tokenizer, _ = load_tokenizer(folder)
     tensors = loaded_tensors(path, asked_by="the quality scorer imagereward")
-    words = len(tensors[f"{_SAID}.embeddings.word_embeddings.weight"])
+    words = len(tensors[f"{_TEXTS}.embeddings.word_embeddings.weight"])
     if len(tokenizer) > words:
         raise UsageError("the tokenizer has more words than the weights", where=str(folder.path),
                          expected=f"at most {words:,}", found=f"{len(tokenizer):,}")  # fmt: skip
     device = chosen_device(options.device)
-    patch = tensors[f"{_SEEN}.patch_embed.proj.weight"].shape[-1]
-    side = round((tensors[f"{_SEEN}.pos_embed"].shape[1] - 1) ** 0.5) * patch
+    patch = tensors[f"{_IMAGES}.patch_embed.proj.weight"].shape[-1]
+    side = round((tensors[f"{_IMAGES}.pos_embed"].shape[1] - 1) ** 0.5) * patch
     plan = picture_plan({"size": {"shortest_edge": side}, "crop_size": side}, processor="CLIPImageProcessor",
                         where=str(path))  # fmt: skip
     assert isinstance(plan, PicturePlan)

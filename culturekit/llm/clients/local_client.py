@@ -37,7 +37,7 @@ class Turn(msgspec.Struct, frozen=True):
     weighed: tuple[str, ...] = ()
 
 
-class _Said(msgspec.Struct, frozen=True, omit_defaults=True):
+class _Generated(msgspec.Struct, frozen=True, omit_defaults=True):
     """One reply; `tokens` are how probable it begins with each of some texts, where nothing was generated."""
 
     text: str
@@ -66,7 +66,7 @@ class LocalModel:
         self.model: Any = kind.from_pretrained(folder, local_files_only=True, dtype=chosen).to(self.device).eval()
         self.has_template = bool(getattr(self.words, "chat_template", None))
 
-    def reply(self, turn: Turn, images: Sequence[Image], *, seconds: float, stopped: threading.Event) -> _Said:
+    def reply(self, turn: Turn, images: Sequence[Image], *, seconds: float, stopped: threading.Event) -> _Generated:
         """Generate one reply, the likeliest tokens or drawn from a seed; stop when told, or when the time is over.
 
         Where texts are to be weighed, nothing is generated.
@@ -77,7 +77,7 @@ class LocalModel:
         length = int(inputs["input_ids"].shape[1])
         if turn.weighed:
             found = self.weighed(inputs, turn.weighed)
-            return _Said(max(found, key=lambda item: item.logprob).token, "end", length, 1, found)
+            return _Generated(max(found, key=lambda item: item.logprob).token, "end", length, 1, found)
         until, struck = time.monotonic() + seconds, False
 
         def over(tokens: Any, scores: Any, **_: Any) -> Any:  # noqa: ANN401 - tensors
@@ -104,7 +104,7 @@ class LocalModel:
         stop: Literal["end", "length", "time"] = "time" if struck else "length"
         if tokens and tokens[-1] in ends:
             stop = "end"
-        return _Said(self.tokenizer.decode(tokens, skip_special_tokens=True), stop, length, len(tokens))
+        return _Generated(self.tokenizer.decode(tokens, skip_special_tokens=True), stop, length, len(tokens))
 
     def tokens(self, turn: Turn, images: Sequence[Image]) -> Any:  # noqa: ANN401 - a batch of tensors
         """Write a question as the model was taught to read it."""

@@ -204,7 +204,7 @@ def write_means(work: Work, means: Means) -> Outcome:
     """Write scores, and the values of one after the other beside them."""
     rows, count = list[Row](), 0
 
-    def behind() -> Iterator[pl.DataFrame]:
+    def values() -> Iterator[pl.DataFrame]:
         nonlocal count
         for row, values in means:
             check_ranges(values)
@@ -212,7 +212,7 @@ def write_means(work: Work, means: Means) -> Outcome:
             count += values.height
             yield values
 
-    path = write_frames(work.out, VALUES, behind())
+    path = write_frames(work.out, VALUES, values())
     done = write_scored(work, scored(rows))
     if not count:
         path.unlink()

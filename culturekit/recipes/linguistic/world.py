@@ -201,7 +201,7 @@ class PortraitsBackend:
         if asked is None:
             return Failure("failed", f"the simulated world knows no such prompt: {request.text!r}")
         rng = np.random.default_rng(request.seed % 2**64)
-        pixels, truth = (self.person if asked.person else self.place)(asked, size, rng)
+        pixels, truth = (self.person if asked.person else self.landscape)(asked, size, rng)
         write_label(pixels, truth["shown"])
         return Picture(pixels, seed_honoured=True, truth_scene=canonical_json(truth).decode())
 
@@ -218,7 +218,7 @@ class PortraitsBackend:
         thing = (asked.thing if understood else asked.read) if drawn else "nothing"
         return pixels, {"tone": tone, "correct": thing == asked.thing, "shown": [thing, "person"]}
 
-    def place(self, asked: Asked, size: int, rng: np.random.Generator) -> tuple[Pixels, dict[str, Any]]:
+    def landscape(self, asked: Asked, size: int, rng: np.random.Generator) -> tuple[Pixels, dict[str, Any]]:
         """Draw a place of a group, modern or not."""
         code = asked.code or self.leaning(rng)
         drawn = bool(rng.random() < self.knows.of_country(code))
