@@ -103,12 +103,12 @@ def evidence_lines(evidence: ArtifactEvidence) -> Iterator[str]:
 
 def trail_lines(trail: Trail) -> Iterator[str]:
     """Tell a trail from the score down to the dump."""
-    of = trail.behind
+    shown = trail.behind
     yield from score_lines(trail.score, "images")
-    yield f"behind     {of.images:,} images; prompts: {of.prompts:,}"
-    if of.artifacts:
-        yield f"           most often {', '.join(f'{name} ({qid}) {count:,}' for qid, name, count in of.artifacts)}"
-        yield f"           in {', '.join(f'{country} {count:,}' for country, count in of.countries)}"
+    yield f"behind     {shown.images:,} images; prompts: {shown.prompts:,}"
+    if shown.artifacts:
+        yield f"           most often {', '.join(f'{name} ({qid}) {count:,}' for qid, name, count in shown.artifacts)}"
+        yield f"           in {', '.join(f'{country} {count:,}' for country, count in shown.countries)}"
     if trail.people is not None:
         yield from people_lines(trail.people)
     yield from image_lines(trail)

@@ -40,12 +40,12 @@ def scores_page(kind: str, sections: Sections | None, run: RunFolders) -> Sectio
     scored = list(tables_of(run, SCORES.name))
     finished = sum(table.filter(pl.col("status") == "ok").height for _, table in images)
     asked = {iso for _, table in images if "country" in table.columns for iso in table["country"].drop_nulls()}
-    sections_made = (*(sections(run) if sections else ()), *score_sections(run, scored), *other_sections(run, images))
+    every_section = (*(sections(run) if sections else ()), *score_sections(run, scored), *other_sections(run, images))
     what = ", ".join(dict.fromkeys(title_of(name) for _, table in scored for name in table["metric"]))
     verdict = f"{counted(sum(table.height for _, table in scored), 'scores')}: {what}." if scored else "No scores."
     return SectionPage(
         kind, tuple(run.models), finished, tuple(sorted(map(name_of, asked & {*countries()}))), (verdict,),
-        every_caveat(run), sections_made, tuple(stage_line(run, name) for name in run.stages),
+        every_caveat(run), every_section, tuple(stage_line(run, name) for name in run.stages),
         tuple(folder for folder, _ in scored), {"culturekit": VERSION},
     )  # fmt: skip
 

@@ -367,16 +367,16 @@ def page_of(template: str, *, script: str = "", **stated: object) -> str:
 @cache
 def environment() -> Environment:
     """Make the environment of templates, each compiled once: all text of theirs is escaped, and made inert before."""
-    environment_ = Environment(
+    templates = Environment(
         loader=FunctionLoader(template_text), autoescape=True, undefined=StrictUndefined, finalize=inert_value,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment_.filters |= {"number": number, "interval": interval, "shade": shade, "count": count, "share": share}
-    environment_.filters |= {"tint": tint, "limits": limits, "chance": chance, "estimate": estimate}
-    environment_.filters |= {
+    templates.filters |= {"number": number, "interval": interval, "shade": shade, "count": count, "share": share}
+    templates.filters |= {"tint": tint, "limits": limits, "chance": chance, "estimate": estimate}
+    templates.filters |= {
         "breakable": breakable, "ordinal": ordinal_span, "signed": signed, "decimal": decimal, "place": plain,
     }  # fmt: skip
-    return environment_
+    return templates
 
 
 def policy_of(style: str, script: str | None) -> str:

@@ -59,7 +59,7 @@ class Route:
     """What one route says of images."""
 
     name: str  # its method, such as `nearest` or `vlm`
-    images: pl.DataFrame  # the nearest match of each image, and the column `said`, one of SAID
+    images: pl.DataFrame  # the nearest match of each image, and the column `said`, one of OUTCOMES
 
     @property
     def labelled(self) -> pl.DataFrame:

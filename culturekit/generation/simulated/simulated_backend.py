@@ -80,7 +80,7 @@ class Options:
 
 
 class Row(NamedTuple):
-    """A row of the CSpace, as far as a choice needs it; `place` counts the rows of its concept."""
+    """A row of the CSpace, as far as a choice needs it; `position` counts the rows of its concept."""
 
     artifact_id: str
     concept: str

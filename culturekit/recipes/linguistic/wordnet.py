@@ -66,14 +66,14 @@ def wordnet_folder(folder: Path) -> Path:
         raise UsageError("there is no WordNet in this folder", where=str(folder),
                          expected="corpora/wordnet with data.noun", found=", ".join(packed) or "none of it",
                          hint=f"Unzip {packed[0]} where it lies." if packed else f"Get it: {GET}.")  # fmt: skip
-    at, missing = found
+    path, missing = found
     if missing == OF_DEBIAN:
-        raise UsageError("this is WordNet as Debian's wordnet-base has it, and NLTK cannot read it", where=str(at),
+        raise UsageError("this is WordNet as Debian's wordnet-base has it, and NLTK cannot read it", where=str(path),
                          expected=", ".join(sorted(missing)), hint=f"Mend it: {MENDING}.")  # fmt: skip
     if missing:
-        raise UsageError("this WordNet is not whole", where=str(at), expected=f"{len(FILES)} files",
+        raise UsageError("this WordNet is not whole", where=str(path), expected=f"{len(FILES)} files",
                          found=f"all but {', '.join(sorted(missing))}", hint=f"Get it again: {GET}.")  # fmt: skip
-    return at
+    return path
 
 
 def mend_wordnet(source: Path, out: Path) -> int:

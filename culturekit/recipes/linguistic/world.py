@@ -133,7 +133,7 @@ def draw_face(
     tone: int | None, *, size: int, light: tuple[float, float, float] = LIGHTS["day"],
     wall: tuple[int, int, int] = WALL, point: tuple[float, float] = (0.5, 0.45),
 ) -> tuple[Pixels, NDArray[np.bool_]]:  # fmt: skip
-    """Draw a face with its centre at `place`, from 0 to 1 down and across; give the picture, and which pixels are skin.
+    """Draw a face with its centre at `point`, from 0 to 1 down and across; give the picture, and which pixels are skin.
 
     A tone is of the Monk scale, None draws nobody; colours are multiplied by `light`.
     """
