@@ -20,7 +20,7 @@ from recording import record
 
 from culturekit.builders.captions.pairs import SelectOptions, Strategy, select
 from culturekit.core.run import run_stage
-from culturekit.index.embedding.embedding_encoders import load_vectors, save_vectors
+from culturekit.index.embedding.embedding import load_vectors, save_vectors
 from culturekit.metrics.captions import alignment_c3
 from culturekit.recipes.c3.alignment import ROLES
 from culturekit.recipes.c3.scores import C3Options, c3

@@ -45,7 +45,7 @@ from simulated_worlds import (
     shares_of_models,
 )
 
-from culturekit.core.defaults import CONFIDENCE
+from culturekit.core.choices import CONFIDENCE
 from culturekit.core.errors import UsageError
 from culturekit.metrics import audit_sample
 from culturekit.metrics.corrected.corrected_diversity import CorrectedImages

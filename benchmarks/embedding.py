@@ -26,8 +26,7 @@ from culturekit.core.digests import digest_file
 from culturekit.core.engines import LocalEngine, available_cores
 from culturekit.core.pictures.picture_reading import ReadPicture, picture_from
 from culturekit.core.schemas import IMAGES
-from culturekit.index.embedding.embedding import embed
-from culturekit.index.embedding.embedding_encoders import encoder_of, encoding_pool
+from culturekit.index.embedding.embedding import embed, encoder_of, encoding_pool
 from culturekit.index.encoder import ImageEncoder, Prepared
 
 Item = TypeVar("Item")

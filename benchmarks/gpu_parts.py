@@ -98,7 +98,7 @@ def encoders(bench: Bench) -> None:
     from embedding import measured, pictures, vision_model
 
     from culturekit.core.torch_places import same_bits
-    from culturekit.index.embedding.embedding_encoders import encoder_of
+    from culturekit.index.embedding.embedding import encoder_of
 
     files = bench.folder / "pictures"
     files.mkdir()

@@ -18,8 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from culturekit.llm.client import Client, Request, Usage
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.engine import AskEngine, AskOptions
-from culturekit.llm.journal import Journal
-from culturekit.llm.journal_file import Entry, Reading, key_of
+from culturekit.llm.journal import Entry, Journal, Reading, key_of
 
 AT_ONCE = 2000
 

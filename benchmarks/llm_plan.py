@@ -6,7 +6,7 @@ from recording import record
 from culturekit.core.digests import canonical_json
 from culturekit.llm.client import Identity, Outgoing, Rate, Usage
 from culturekit.llm.cost_plan import plan_cost
-from culturekit.llm.journal_file import key_of
+from culturekit.llm.journal import key_of
 from culturekit.llm.ledger import Spent
 
 IDENTITY = Identity("openai", "https://api.openai.com/v1", "chat/completions", "gpt-4o-mini")

@@ -11,8 +11,7 @@ from llm_rows import IDENTITY, entry_of, outgoing_of
 from recording import record
 
 from culturekit.llm.client import Usage
-from culturekit.llm.journal import Journal
-from culturekit.llm.journal_file import Reading, key_of
+from culturekit.llm.journal import Journal, Reading, key_of
 
 ROWS = 500_000
 AT_ONCE = 1_000

@@ -4,7 +4,7 @@ import hashlib
 
 from culturekit.core.digests import canonical_json
 from culturekit.llm.client import Identity, Outgoing
-from culturekit.llm.journal_file import Entry, key_of
+from culturekit.llm.journal import Entry, key_of
 
 __all__ = ["IDENTITY", "entry_of", "outgoing_of"]
 

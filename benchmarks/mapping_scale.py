@@ -25,7 +25,7 @@ from recording import record
 from culturekit.core.digests import InputRecord, Manifest, describe_outputs, digest_file
 from culturekit.core.schemas import ARTIFACTS, DROPS, IMAGES
 from culturekit.core.tables import write_table
-from culturekit.index.embedding.embedding_encoders import save_vectors
+from culturekit.index.embedding.embedding import save_vectors
 from culturekit.index.encoder import Vectors
 from tests.index.picture_world import ENCODER, write_built
 

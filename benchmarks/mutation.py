@@ -51,10 +51,7 @@ AREAS = {
                 "tests/llm/test_journal_faults.py",
             ),
             "culturekit/llm/engine.py": (JOURNAL[0], "tests/llm/test_engine.py", "tests/llm/batches"),
-            **{
-                f"culturekit/llm/{name}.py": (*JOURNAL, "tests/llm/money/test_ledger.py")
-                for name in ("journal", "journal_file")
-            },
+            "culturekit/llm/journal.py": (*JOURNAL, "tests/llm/money/test_ledger.py"),
             "culturekit/llm/batches.py": BATCHES,
         },
         (*JOURNAL, "tests/core/test_run_stage_journal.py", "tests/llm/batches", *ENGINE),

@@ -16,7 +16,7 @@ from unittest import mock
 
 from culturekit.cli import main
 from culturekit.core.engines import LocalEngine
-from culturekit.core.recipe_plugins import use_plugins
+from culturekit.core.plugins import use_plugins
 from culturekit.kg.countries import use_countries
 
 

@@ -15,8 +15,7 @@ from hypothesis import settings
 from culturekit.config.kinds import AnyRecipe, wired
 from culturekit.core.engines import LocalEngine
 from culturekit.core.run import StageRun, run_stage
-from culturekit.core.stage import Stage, Work
-from culturekit.core.stage_folder import hold
+from culturekit.core.stage import Stage, Work, hold
 from culturekit.recipes.cube.keys import Recipe, load_recipe
 from culturekit.recipes.run_recipe import run_recipe
 from tests.effort import PROFILE

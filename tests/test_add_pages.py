@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from culturekit.index.embedding.embedding_encoders import save_vectors
+from culturekit.index.embedding.embedding import save_vectors
 from tests.outside_packages import EXAMPLES, PLUGINS
 from tests.typed_pages import ROOT, blocks, copy_package, run_copied
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from culturekit.core.counting import counted, counted_reason
+from culturekit.core.errors import counted, counted_reason
 
 
 @pytest.mark.parametrize(("many", "one"), [

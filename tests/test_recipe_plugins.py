@@ -12,8 +12,7 @@ import pytest
 from culturekit.config.load import load_any_recipe
 from culturekit.core.engines import LocalEngine
 from culturekit.core.errors import ConfigError, UsageError
-from culturekit.core.plugins import digest_of_code
-from culturekit.core.recipe_plugins import carrying, use_plugins
+from culturekit.core.plugins import carrying, digest_of_code, use_plugins
 from culturekit.generation.backend import BACKENDS
 from culturekit.index.encoder import ENCODERS
 from culturekit.scores.listing import all_metrics

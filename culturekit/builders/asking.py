@@ -28,7 +28,7 @@ from culturekit.llm.answers import LlmOptions, answers
 from culturekit.llm.client import Client, FreeClient, Quota, Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.cost_plan import CostPlan, cost_plan_lines, plan_requests
-from culturekit.llm.journal_file import FILE
+from culturekit.llm.journal import FILE
 from culturekit.llm.ledger import journal_for, read_spending
 from culturekit.llm.prices import check_alive
 from culturekit.llm.purse import check_asking

@@ -12,7 +12,7 @@ import typer
 from culturekit.cli.lazy import CommandAt, lazy_group
 from culturekit.cli.options import Also, AsJson, Out, Wait, Workers
 from culturekit.cli.showing import aligned, progress_for, show
-from culturekit.cli.stages import run_one
+from culturekit.cli.stage_command import run_one
 from culturekit.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def status(
     Answers, checks, repeats, gold items, agreement with others, minutes; whether they count, and why not.
     """
     from culturekit.people.importing import raters_in
-    from culturekit.scores.raters import STATUS, status_line, who_counted
+    from culturekit.scores.answers import STATUS, status_line, who_counted
 
     raters = raters_in(folder)
     rows = raters.to_dicts()

@@ -10,8 +10,7 @@ import typer
 
 from culturekit.cli.options import AsJson
 from culturekit.cli.showing import show
-from culturekit.core.counting import counted
-from culturekit.core.errors import UsageError
+from culturekit.core.errors import UsageError, counted
 
 if TYPE_CHECKING:
     from culturekit.release.audit_file import Audit

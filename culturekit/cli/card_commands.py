@@ -7,8 +7,8 @@ import typer
 
 from culturekit.cli.options import AsJson, Out, Wait
 from culturekit.cli.showing import show
-from culturekit.cli.stages import run_one
-from culturekit.core.counting import counted
+from culturekit.cli.stage_command import run_one
+from culturekit.core.errors import counted
 
 card_app = typer.Typer(no_args_is_help=True, help="Data cards: half by hand, half from the data, and checked.")
 

@@ -9,11 +9,10 @@ import typer
 
 from culturekit.cli.options import Also, AsJson, Out, Wait
 from culturekit.cli.showing import aligned, foreign, show
-from culturekit.cli.stages import run_one
+from culturekit.cli.stage_command import run_one
 from culturekit.core.atomic import decoding
 from culturekit.core.choices import GraphDirection, GraphFormat
-from culturekit.core.counting import JOINERS, printable
-from culturekit.core.errors import UsageError
+from culturekit.core.errors import JOINERS, UsageError, printable
 from culturekit.core.registry import needing
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from culturekit.cli.options import AsJson, Out, Seed, Wait, Workers
-from culturekit.cli.stages import run_one
-from culturekit.core.defaults import SHORTLIST
+from culturekit.cli.stage_command import run_one
+from culturekit.core.choices import SHORTLIST
 from culturekit.people.export import ExportOptions
 from culturekit.people.stages import ExportFiles, export_stage
 

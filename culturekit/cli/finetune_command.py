@@ -7,7 +7,7 @@ import typer
 
 from culturekit.cli.options import AsJson, Out, Wait
 from culturekit.cli.showing import progress_for, show
-from culturekit.cli.stages import run_one, stoppable
+from culturekit.cli.stage_command import run_one, stoppable
 from culturekit.generation.diffusion.training import TuningOptions, finetune_stage, pairs_in, pilot_of, plan_tuning
 
 

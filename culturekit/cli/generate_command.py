@@ -11,8 +11,7 @@ import typer
 
 from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Prices, Seed, Wait, Workers, spec_completer
 from culturekit.cli.showing import progress_for
-from culturekit.cli.stage_command import unstated
-from culturekit.cli.stages import run_one, stoppable, tell
+from culturekit.cli.stage_command import run_one, stoppable, tell, unstated
 from culturekit.core.declared import Typed
 from culturekit.core.errors import UsageError
 from culturekit.core.registry import parse_spec

@@ -8,7 +8,7 @@ import typer
 
 from culturekit.cli.options import Also, AsJson, GoOn, Prices, Wait
 from culturekit.cli.showing import foreign, show
-from culturekit.cli.stages import run_one
+from culturekit.cli.stage_command import run_one
 from culturekit.core.errors import UsageError
 from culturekit.core.registry import needing
 from culturekit.kg.concepts import RootChoice

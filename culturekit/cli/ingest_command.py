@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from culturekit.cli.options import Also, AsJson, EngineSpec, Out, Wait, Workers
-from culturekit.cli.stages import run_one
+from culturekit.cli.stage_command import run_one
 from culturekit.kg.dump.ingest import IngestOptions, ingest_stage
 
 

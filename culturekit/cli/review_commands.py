@@ -15,7 +15,7 @@ import typer
 from culturekit.cli.options import REPLACE, Also, AsJson, Out, Wait
 from culturekit.cli.showing import progress_for
 from culturekit.cli.showing import show as show_result
-from culturekit.cli.stages import EXPORTS, run_one, stoppable
+from culturekit.cli.stage_command import EXPORTS, run_one, stoppable
 from culturekit.core.choices import VerdictWord
 from culturekit.core.errors import UsageError, check_choice
 

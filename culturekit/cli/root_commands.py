@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from culturekit.cli.options import AsJson
-from culturekit.core.counting import counted
-from culturekit.core.errors import UsageError
+from culturekit.core.errors import UsageError, counted
 
 MISTAKES = 2
 

@@ -8,8 +8,8 @@ import typer
 
 from culturekit.cli.options import AsJson, EngineSpec, GoOn, Out, Prices, Wait, Workers, complete_recipe
 from culturekit.cli.showing import progress_for, show
-from culturekit.cli.stages import as_data, leave_if_set_aside, line_about, run_one, stoppable
-from culturekit.core.counting import counted
+from culturekit.cli.stage_command import as_data, leave_if_set_aside, line_about, run_one, stoppable
+from culturekit.core.errors import counted
 
 if TYPE_CHECKING:
     from culturekit.core.run import StageRun

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from culturekit.core.counting import JOINERS, printable
+from culturekit.core.errors import JOINERS, printable
 
 if TYPE_CHECKING:  # rich is imported only where a bar is shown
     from rich.console import Console

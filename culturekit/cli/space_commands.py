@@ -10,7 +10,7 @@ from culturekit.builders.prompting.prompts import PromptOptions
 from culturekit.builders.space.cspace import ReleaseOptions, foreign_space_stage, read_formats, release_stage
 from culturekit.cli.options import Also, AsJson, Out, Seed, Wait
 from culturekit.cli.review_commands import review_file
-from culturekit.cli.stages import run_one
+from culturekit.cli.stage_command import run_one
 from culturekit.core.choices import PromptKind
 from culturekit.core.errors import UsageError
 

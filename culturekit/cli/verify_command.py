@@ -13,8 +13,7 @@ import typer
 from culturekit.cli.options import AsJson
 from culturekit.cli.showing import progress_for, show
 from culturekit.core.atomic import check_writable, write_atomically
-from culturekit.core.counting import counted
-from culturekit.core.errors import UsageError
+from culturekit.core.errors import UsageError, counted
 
 if TYPE_CHECKING:
     from culturekit.verify.verify_run import Verification

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 from pydantic import AfterValidator, BaseModel, Field
 
 from culturekit.core.errors import UsageError
-from culturekit.core.plugins import OF_RECIPE, Plugin
-from culturekit.core.recipe_plugins import use_plugins_of_recipe
+from culturekit.core.plugins import OF_RECIPE, Plugin, use_plugins_of_recipe
 from culturekit.core.registry import Entry, Registry
 from culturekit.core.run import Run
 from culturekit.core.yaml_source import StrictModel

@@ -17,7 +17,7 @@ from culturekit.core.choices import SchemaKind
 from culturekit.core.errors import ConfigError, Problem, UsageError
 from culturekit.core.literal_keys import key_problem, masked
 from culturekit.core.package_data import shipped, shipped_names
-from culturekit.core.recipe_plugins import use_plugins, use_plugins_of_recipe
+from culturekit.core.plugins import use_plugins, use_plugins_of_recipe
 from culturekit.core.run import RECIPE_RECORD
 from culturekit.core.yaml_source import (
     KeyPath,

@@ -7,8 +7,8 @@ from pydantic import AfterValidator, Field, model_validator
 from culturekit.builders.judging.simulated_people import SimulatedPeople
 from culturekit.config.checks import checked_spec, existing_file, existing_folder, existing_project, unique_names
 from culturekit.config.kinds import AnyRecipe
+from culturekit.core.choices import CONFIDENCE, RATERS, RESAMPLES
 from culturekit.core.declared import rules_of
-from culturekit.core.defaults import CONFIDENCE, RATERS, RESAMPLES
 from culturekit.core.yaml_source import StrictModel, not_empty
 from culturekit.generation.backend import BACKENDS, is_paid
 from culturekit.index.encoder import ENCODERS

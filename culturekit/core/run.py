@@ -23,8 +23,7 @@ from culturekit.core.atomic import ONCE_MORE, explained_outside, remove_strays
 from culturekit.core.digests import JOURNAL, RUN_RECORD, InputRecord, Manifest, describe_outputs, read_manifest
 from culturekit.core.errors import UpstreamUnavailable, UsageError
 from culturekit.core.inputs import RunRecord
-from culturekit.core.plugins import in_use
-from culturekit.core.recipe_plugins import carrying
+from culturekit.core.plugins import carrying, in_use
 from culturekit.core.roles import REAL_IMAGES, Role
 from culturekit.core.schemas import SCORES
 from culturekit.core.spreadsheet_cells import export_table
@@ -36,14 +35,15 @@ from culturekit.core.stage import (
     Quiet,
     Slot,
     Stage,
+    Staging,
     Work,
     check_expected,
     check_sizes,
     input_records,
     key_of,
     right,
+    staging,
 )
-from culturekit.core.stage_folder import Staging, staging
 from culturekit.core.tables import read_table
 from culturekit.version import VERSION
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from culturekit.config.kinds import AnyRecipe, RecipeKind
     from culturekit.config.recipe_parts import Model
     from culturekit.core import roles
+    from culturekit.core.choices import CONFIDENCE
     from culturekit.core.declared import kept
-    from culturekit.core.defaults import CONFIDENCE
     from culturekit.core.digests import digest_file
     from culturekit.core.errors import IntegrityError, UsageError
     from culturekit.core.inputs import Files, roles_of
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from culturekit.core.tables import prompts_table, read_table, write_table
     from culturekit.generation.backend import Failure, ImageReply, ImageRequest, Picture
     from culturekit.generation.runner import ImagePlan
-    from culturekit.index.embedding.embedding_encoders import unit
+    from culturekit.index.embedding.embedding import unit
     from culturekit.index.encoder import EncoderIdentity, Prepared, Vectors
     from culturekit.index.matching.mapping import truth_stage
     from culturekit.index.search.search import Found, Order, best_by_hand

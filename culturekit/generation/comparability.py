@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import polars as pl
 
-from culturekit.core.counting import counted
+from culturekit.core.errors import counted
 from culturekit.generation.backend import Slot
 
 _UNKNOWN = "unknown"

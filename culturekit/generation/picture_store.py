@@ -21,9 +21,8 @@ from PIL import Image
 
 from culturekit.core.atomic import sync_folder, write_atomically
 from culturekit.core.choices import PictureFormat
-from culturekit.core.counting import counted
 from culturekit.core.digests import canonical_json, digest, digest_bytes
-from culturekit.core.errors import IntegrityError
+from culturekit.core.errors import IntegrityError, counted
 from culturekit.core.pictures.picture_files import encoded
 from culturekit.core.pictures.picture_reading import ReadPicture
 from culturekit.core.schemas import IMAGES

@@ -16,13 +16,11 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.core.atomic import copy_file, explained_outside, write_atomically
-from culturekit.core.choices import PictureFormat, PromptKind
-from culturekit.core.defaults import REQUESTS_PER_SHARD
+from culturekit.core.choices import REQUESTS_PER_SHARD, PictureFormat, PromptKind
 from culturekit.core.digests import canonical_json, digest, digest_file
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import IMAGES, PROMPTS
-from culturekit.core.stage import Outcome, Work
-from culturekit.core.stage_folder import is_sealed, run_shards, seal_pictures
+from culturekit.core.stage import Outcome, Work, is_sealed, run_shards, seal_pictures
 from culturekit.core.tables import merge_parts, read_table, save_parquet, write_table
 from culturekit.generation.backend import BACKENDS, HeldBackend, ImageBackend, ImageReply, ImageRequest, Lane, Slot
 from culturekit.generation.picture_store import (

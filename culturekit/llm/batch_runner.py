@@ -30,8 +30,7 @@ from culturekit.llm.dispatch import (
 )
 from culturekit.llm.endpoints import is_elsewhere
 from culturekit.llm.engine import CHUNK, NOTHING, AskEngine
-from culturekit.llm.journal import Journal
-from culturekit.llm.journal_file import Entry
+from culturekit.llm.journal import Entry, Journal
 from culturekit.llm.rows import Question
 from culturekit.llm.usage import MOST_TOKENS, fully_counted
 

@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from culturekit.core.stage import Left
 from culturekit.llm.client import Answers, Client, FreeClient, Identity, Outgoing, Rate, Request
-from culturekit.llm.journal import shared_length
-from culturekit.llm.journal_file import Mode, key_of
+from culturekit.llm.journal import Mode, key_of, shared_length
 from culturekit.llm.ledger import Spent
 from culturekit.llm.prices import worst_cost
 from culturekit.llm.replies import REPAIR_MARK

@@ -47,8 +47,7 @@ from culturekit.llm.client import (
     for_storage,
 )
 from culturekit.llm.dispatch import Dispatch, DurableHold, Later, Limiter, OutOfMoney, WaitNotices, run_ended_by
-from culturekit.llm.journal import Journal
-from culturekit.llm.journal_file import Entry, Reading, key_of
+from culturekit.llm.journal import Entry, Journal, Reading, key_of
 from culturekit.llm.price_update import check_listed
 from culturekit.llm.prices import check_alive
 from culturekit.llm.probing import probe_once

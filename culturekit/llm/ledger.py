@@ -10,11 +10,10 @@ from typing import Any
 import msgspec
 
 from culturekit.core.choices import ANSWERED
-from culturekit.core.counting import printable
 from culturekit.core.digests import JOURNAL
-from culturekit.core.errors import UsageError
+from culturekit.core.errors import UsageError, printable
 from culturekit.llm.client import Usage
-from culturekit.llm.journal_file import FILE, PAID, SOUND, check_types, errors_explained, open_for_reading, paid
+from culturekit.llm.journal import FILE, PAID, SOUND, check_types, errors_explained, open_for_reading, paid
 from culturekit.llm.redaction import redact
 from culturekit.llm.usage import dollars
 

@@ -20,7 +20,7 @@ from culturekit.core.package_data import shipped
 from culturekit.core.yaml_source import StrictModel, load_model
 from culturekit.llm.client import Identity, Rate, Usage
 from culturekit.llm.endpoints import is_elsewhere
-from culturekit.llm.journal_file import Mode
+from culturekit.llm.journal import Mode
 from culturekit.llm.models import Day, published_models
 from culturekit.llm.usage import dollars
 

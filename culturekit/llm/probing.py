@@ -9,8 +9,7 @@ import msgspec
 from culturekit.llm.client import Client, Failure, Reply, Request, for_storage
 from culturekit.llm.dispatch import QUIET, DurableHold, run_ended_by
 from culturekit.llm.endpoints import SERVICES, is_elsewhere
-from culturekit.llm.journal import Journal
-from culturekit.llm.journal_file import Entry, key_of
+from culturekit.llm.journal import Entry, Journal, key_of
 from culturekit.llm.purse import Purse
 from culturekit.llm.rows import Question, Row
 from culturekit.llm.usage import fully_counted

@@ -11,8 +11,7 @@ import logging
 from culturekit.core.digests import canonical_json
 from culturekit.core.errors import UsageError
 from culturekit.llm.client import Client, FreeClient, Identity, KeyHolder, Rate, Usage
-from culturekit.llm.journal import Fact, Journal
-from culturekit.llm.journal_file import Mode, Reading
+from culturekit.llm.journal import Fact, Journal, Mode, Reading
 from culturekit.llm.ledger import PROMISED, UNDER_WAY, UNSURE, count_unsound, paid_in_journal, spent_in_run, unsure_of
 from culturekit.llm.prices import check_alive, cost_of, per_token, worst_cost
 from culturekit.llm.rows import Question

@@ -14,7 +14,7 @@ import msgspec
 from culturekit.core.choices import ANSWERED
 from culturekit.core.errors import UnusableReplies, UsageError
 from culturekit.llm.client import Failure, FailureKind, Outgoing, Reply, Request, Stop
-from culturekit.llm.journal_file import Reading
+from culturekit.llm.journal import Reading
 from culturekit.llm.json_values import record, records, text
 from culturekit.llm.ledger import shown_text
 from culturekit.llm.models import model_for

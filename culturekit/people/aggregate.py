@@ -10,8 +10,8 @@ from markupsafe import Markup
 from pydantic import Field
 
 from culturekit.core.atomic import write_atomically
+from culturekit.core.choices import CONFIDENCE, RESAMPLES
 from culturekit.core.declared import Seed, Typed
-from culturekit.core.defaults import CONFIDENCE, RESAMPLES
 from culturekit.core.digests import canonical_json, source_hash
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import (
@@ -30,10 +30,9 @@ from culturekit.metrics.linguistic.human_tables import likert_table, relevance_r
 from culturekit.people.export import page_template, template_text
 from culturekit.people.importing import known_flags
 from culturekit.scores.agreement import AgreementOptions, score_agreement
-from culturekit.scores.answers import COPIED, FLAGS, PoolsBy, copies_flagged, pool_of
+from culturekit.scores.answers import COPIED, FLAGS, PoolsBy, copies_flagged, pool_of, raters_of, who_counted
 from culturekit.scores.family import Confidence
 from culturekit.scores.meta import MetaOptions, score_meta
-from culturekit.scores.raters import raters_of, who_counted
 
 # Mean ratings as a page to look at: models by concept down, countries across, low cells shaded.
 

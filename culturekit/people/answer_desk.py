@@ -22,8 +22,7 @@ from culturekit.core.errors import CultureKitError, UsageError
 from culturekit.core.table import folded_name
 from culturekit.people.answers import AnswerJournal, TaskRecord, read_exports
 from culturekit.people.export import HAND_OUT, KINDS, content_in, page_of
-from culturekit.people.importing import read_project
-from culturekit.people.known_answers import TRIAL, passes
+from culturekit.people.importing import TRIAL, passes, read_project
 from culturekit.people.scheme import Scheme
 
 LONGEST_NAME, LONGEST_FIELD = 120, 200  # characters of a name, and of any other text that is kept beside answers

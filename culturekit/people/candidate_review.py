@@ -23,9 +23,8 @@ from culturekit.builders.filtering.candidate_review import (
 from culturekit.builders.filtering.cspace_filter import country_name
 from culturekit.core.atomic import write_atomically
 from culturekit.core.choices import VerdictWord
-from culturekit.core.counting import counted
 from culturekit.core.digests import InputRecord, digest_file
-from culturekit.core.errors import UsageError
+from culturekit.core.errors import UsageError, counted
 from culturekit.core.inputs import roles, roles_among
 from culturekit.core.package_data import shipped
 from culturekit.core.schemas import ANNOTATION_KEY, REVIEW_GROUPS
@@ -35,8 +34,7 @@ from culturekit.kg.countries import country_files
 from culturekit.kg.store import GraphTables
 from culturekit.people.export import PROJECT_FILE, ExportOptions, export_project
 from culturekit.people.importing import candidate_items, decisions_of_exports, review_scheme
-from culturekit.people.items import Item
-from culturekit.people.tasks import Quotas
+from culturekit.people.tasks import Item, Quotas
 
 ANSWERS, SHEET = "answers", ".csv"
 

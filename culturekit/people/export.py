@@ -28,9 +28,9 @@ from culturekit.core.schemas import ANNOTATION_KEY
 from culturekit.core.spreadsheet_cells import csv_text
 from culturekit.core.stage import Outcome, Work
 from culturekit.core.tables import write_drops, write_table
-from culturekit.people.items import Item
 from culturekit.people.scheme import Scheme, fixed_options
 from culturekit.people.tasks import (
+    Item,
     Part,
     Project,
     Quotas,

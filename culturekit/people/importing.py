@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -40,19 +41,102 @@ from culturekit.people.answers import (
     KeyRow,
     TaskRecord,
     annotation_rows,
+    meaning,
     meanings_of,
     read_export,
     read_exports,
     served_answers,
 )
 from culturekit.people.export import PROJECT_FILE
-from culturekit.people.items import Item, lookalikes
-from culturekit.people.known_answers import TRIAL, held, without_trial
-from culturekit.people.scheme import Filters, Scheme
-from culturekit.people.tasks import Offer
-from culturekit.scores.answers import ATTENTION, COPIED, FLAGS, INCONSISTENT, TOO_FAST, TRIAL_FAILED, copies_flagged
+from culturekit.people.scheme import Filters, Scheme, of_pictures
+from culturekit.people.tasks import Item, Offer, items_of_rows, lookalikes
+from culturekit.scores.answers import (
+    ATTENTION,
+    COPIED,
+    FLAGS,
+    INCONSISTENT,
+    TOO_FAST,
+    TRIAL_FAILED,
+    copies_flagged,
+    raters_of,
+    who_counted,
+)
 from culturekit.scores.family import own_generator
-from culturekit.scores.raters import raters_of, who_counted
+
+TRIAL, GOLD = "trial", "gold"  # the kinds of tasks whose answers are known
+PARTED = " | "  # what stands between several answers to one question
+
+
+def known_items(rows: pl.DataFrame, images: pl.DataFrame, scheme: Scheme, left_out: Counter[str]) -> list[Item]:
+    """Make items of rows that have, besides what the form shows, a column of right answers for some questions.
+
+    A picture that is right goes by its name in the scheme, an option of an item's own by its text; several are parted
+    by a bar. An empty cell leaves a question free.
+    """
+    asked = [one.name for one in scheme.criteria if one.name in rows.columns and one.type != "text"]
+    items = items_of_rows(rows, images, scheme, left_out)
+    key = next(name for name in ("item_id", "triplet_id", "image_id") if name in rows.columns)
+    right = {
+        str(row[key]): {name: PARTED.join(sorted(part.strip() for part in str(row[name]).split("|")))
+                        for name in asked if str(row[name] or "").strip()}
+        for row in rows.iter_rows(named=True)
+    }  # fmt: skip
+    free = next((item.item_id for item in items if not right[item.item_id]), None)
+    if free is not None:
+        raise UsageError(
+            "nobody knows what is right of a gold item", where=f"item {free!r}", found=", ".join(rows.columns),
+            expected=f"a cell under one of {', '.join(one.name for one in scheme.criteria if one.type != 'text')}",
+        )  # fmt: skip
+    return [replace(item, known=right[item.item_id]) for item in items]
+
+
+def held(answered: Answered, row: KeyRow, scheme: Scheme) -> Iterator[tuple[str, str, str, bool]]:
+    """Hold the answers to a known item against what is right: question, answer, right one, and whether it holds."""
+    right: Mapping[str, Any] = orjson.loads(row["expected"])
+    if not set(right) <= {one.name for one in scheme.criteria} or not right:
+        yield _place_held(answered, row, scheme, right)
+        return
+    offered = orjson.loads(row["options"])
+    for name, wanted in right.items():
+        criterion, chosen = scheme.criterion(name), answered.answers.get(name, ())
+        if of_pictures(criterion):
+            given = [row["places"][int(code) - 1] if code.isdigit() else code for code in chosen]
+        else:
+            given = [meaning(criterion, code, row, offered) for code in chosen]
+        text = PARTED.join(sorted(given))
+        near = criterion.type == "scale" and bool(given) and (
+            abs(float(text) - float(wanted)) <= scheme.filters.repeat_distance
+        )  # fmt: skip
+        yield name, text, str(wanted), near or text == wanted
+
+
+def _place_held(
+    answered: Answered, row: KeyRow, scheme: Scheme, right: Mapping[str, str]
+) -> tuple[str, str, str, bool]:
+    """Hold what an audit says of a known picture against it: a part of the world that is right will do."""
+    labels: dict[str, str] = {}
+    for known in meanings_of(answered, row, scheme).values():
+        labels |= {name: label for name, label in known.items() if name in ("artifact_id", "country", "continent")}
+    agrees = bool(labels) == bool(right) and all(right.get(name, label) == label for name, label in labels.items())
+    return scheme.criteria[0].name, PARTED.join(labels.values()), PARTED.join(right.values()), agrees
+
+
+def passes(good: Sequence[tuple[Answered, KeyRow]], tasks: int, scheme: Scheme) -> bool:
+    """Tell whether enough of so many tasks of a trial were answered right."""
+    right = sum(all(holds for *_, holds in held(answered, row, scheme)) for answered, row in good)
+    return right >= scheme.filters.pass_mark * tasks
+
+
+def without_trial(good: Sequence[tuple[Answered, KeyRow]], key: pl.DataFrame, scheme: Scheme) -> set[str]:
+    """Name those who did not pass the trial of their project, or did not take it; nobody where there is none."""
+    tasks = Counter(key.filter(kind=TRIAL)["annotator_region"])
+    taken: dict[str, list[tuple[Answered, KeyRow]]] = {}
+    for answered, row in good:
+        if row["kind"] == TRIAL:
+            taken.setdefault(answered.annotator, []).append((answered, row))
+    people = {(answered.annotator, row["annotator_region"]) for answered, row in good}
+    return {name for name, home in people if tasks[home] and not passes(taken.get(name, ()), tasks[home], scheme)}
+
 
 # Answers that differ from item to item: artifacts to recognise, countries, continents, or lists of an item's own.
 
@@ -204,7 +288,7 @@ def offers_of(cell: object, name: str, item_id: str) -> Iterator[Offer]:
 # Answers to the scheme audit as rows of the table `audits`: artifact, country or continent, or what none means.
 
 AUDIT = "audit"  # the scheme whose answers become audits
-GOLD = ("gold", "known_artifact_id", "known_country", "known_continent")  # the columns of audits that had gold items
+GOLD_COLUMNS = ("gold", "known_artifact_id", "known_country", "known_continent")  # of audits that had gold items
 MAPPED = ("offered_first", "as_mapped")  # those of audits whose form knew what images were mapped to
 # what options of the first question mean where no place is named; a form that has only `none` tells nothing apart
 MEANS = {"none": NO_CULTURE, "cannot_tell": CANNOT_TELL, "not_in_list": NOT_IN_LIST}
@@ -223,7 +307,7 @@ def audits_of(taken: Sequence[tuple[Answered, KeyRow]], scheme: Scheme, pool: st
             votes.setdefault(row["country"], Counter())[row["continent"]] += 1
     lies_in = {country: min(each, key=lambda name: (-each[name], name)) for country, each in votes.items()}
     settled = [{**row, "continent": lies_in.get(row["country"], row["continent"])} for row in rows]
-    optional = ["none_means", *(GOLD if any(row["gold"] for row in rows) else ())]
+    optional = ["none_means", *(GOLD_COLUMNS if any(row["gold"] for row in rows) else ())]
     optional += MAPPED if any(row["offered_first"] is not None for row in rows) else ()
     schema = AUDITS.schema | {name: AUDITS.optional[name].dtype for name in optional}
     return pl.DataFrame(settled, schema=schema).unique(AUDITS.key, keep="first", maintain_order=True)

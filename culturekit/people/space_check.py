@@ -14,8 +14,8 @@ from scipy.special import stdtrit
 from culturekit.builders.filtering.candidate_review import reviewable, table_beside
 from culturekit.builders.filtering.cspace_filter import country_rows
 from culturekit.builders.space.checked import ALL, ARTIFACTS, check_lines
+from culturekit.core.choices import CONFIDENCE
 from culturekit.core.declared import Given, Seed, builds
-from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import UsageError
 from culturekit.core.inputs import Files, manifest_of, roles, roles_among
 from culturekit.core.package_data import shipped

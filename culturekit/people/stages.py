@@ -39,12 +39,15 @@ from culturekit.people.importing import (
     AUDIT,
     OF_SPACE,
     import_answers,
+    known_items,
     own_offers,
     read_project,
     space_offers,
     wanted_lists,
 )
-from culturekit.people.items import (
+from culturekit.people.rated_sample import Answering, rated_sample, rating_by_truth, simulated_export
+from culturekit.people.scheme import Scheme, load_scheme, scheme_file
+from culturekit.people.tasks import (
     OF_IMAGE,
     Item,
     gold_items,
@@ -54,9 +57,6 @@ from culturekit.people.items import (
     listed_files,
     read_rows,
 )
-from culturekit.people.known_answers import known_items
-from culturekit.people.rated_sample import Answering, rated_sample, rating_by_truth, simulated_export
-from culturekit.people.scheme import Scheme, load_scheme, scheme_file
 from culturekit.scores.answers import read_answers
 from culturekit.scores.diversity import quality_by_scorer
 

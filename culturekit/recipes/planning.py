@@ -18,9 +18,8 @@ from culturekit.builders.captions.caption_files import USUAL_CAPTION
 from culturekit.builders.space.space_files import count_of_kinds
 from culturekit.config.kinds import AnyRecipe, wired
 from culturekit.core import roles
-from culturekit.core.choices import PromptKind
+from culturekit.core.choices import ANSWERS_PER_HOUR, RATERS, PromptKind
 from culturekit.core.declared import Seed
-from culturekit.core.defaults import ANSWERS_PER_HOUR, RATERS
 from culturekit.core.digests import read_manifest
 from culturekit.core.errors import ConfigError, MissingDependency, Problem, UsageError, check_choice
 from culturekit.core.inputs import Files, manifest_of, upstream
@@ -46,7 +45,7 @@ from culturekit.core.tables import read_table
 from culturekit.generation.folder.folder_listing import list_folder
 from culturekit.generation.runner import ImagePlan, known_pace
 from culturekit.generation.stages.generate_stage import run_pilot
-from culturekit.index.embedding.embedding_encoders import seconds_for_one
+from culturekit.index.embedding.embedding import seconds_for_one
 from culturekit.llm.ledger import journal_for
 from culturekit.metrics.corrected.audit_gates import MARKS, ONE_RATER, closest_level, marks_of
 from culturekit.metrics.corrected.audit_sampling import (

@@ -16,8 +16,7 @@ from typing import Any
 import yaml
 
 from culturekit.core import roles
-from culturekit.core.counting import counted
-from culturekit.core.errors import MissingDependency, UpstreamUnavailable, UsageError, argument_error
+from culturekit.core.errors import MissingDependency, UpstreamUnavailable, UsageError, argument_error, counted
 from culturekit.core.schemas import IMAGES, PROMPTS, SCORES, VALUES
 from culturekit.core.stage import Progress
 from culturekit.llm.redaction import Secret, key_from_environment, redact

@@ -10,8 +10,7 @@ from culturekit.core.atomic import write_atomically
 from culturekit.core.digests import canonical_json
 from culturekit.core.errors import ConfigError, Problem, UsageError
 from culturekit.core.run import RECIPE_RECORD, StageRun, run_stage
-from culturekit.core.stage import Engine, Progress, Quiet, Stage
-from culturekit.core.stage_folder import hold
+from culturekit.core.stage import Engine, Progress, Quiet, Stage, hold
 from culturekit.core.yaml_source import as_json
 from culturekit.recipes.planning import refusals
 from culturekit.report.report_stage import (

@@ -27,7 +27,7 @@ from culturekit.core.errors import UsageError
 from culturekit.core.schemas import ARTIFACTS
 from culturekit.core.spreadsheet_cells import frame_as_csv, read_csv_texts
 from culturekit.core.tables import read_table, save_parquet
-from culturekit.index.embedding.embedding_encoders import load_vectors
+from culturekit.index.embedding.embedding import load_vectors
 from culturekit.kg.concepts import load_concept, shipped_concepts
 from culturekit.kg.countries import countries, use_countries_beside
 from culturekit.release import check_characters as characters

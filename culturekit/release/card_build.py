@@ -13,9 +13,8 @@ import orjson
 import polars as pl
 
 from culturekit.core.atomic import copy_file, write_atomically
-from culturekit.core.counting import counted
 from culturekit.core.digests import MANIFEST, RUN_RECORD, InputRecord, Manifest, digest, digest_file, read_manifest
-from culturekit.core.errors import ConfigError, IntegrityError, UsageError
+from culturekit.core.errors import ConfigError, IntegrityError, UsageError, counted
 from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.core.yaml_source import parse_yaml
 from culturekit.release.card_content import PLAIN_PATH, CardFinding, check_content, differences, is_plain

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from culturekit.builders.space.checked import UNCHECKED
-from culturekit.core.counting import counted, printable
+from culturekit.core.errors import counted, printable
 from culturekit.release.card_facts import NOTHING, CardTable, ColumnFacts, Facts, described_files, meaning_of
 from culturekit.release.card_hand import MARKER, Fields, Hand
 

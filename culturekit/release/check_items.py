@@ -7,7 +7,7 @@ import numpy as np
 
 from culturekit.builders.country_names import folded, without_accents
 from culturekit.builders.space.public_cube import slug
-from culturekit.core.counting import counted
+from culturekit.core.errors import counted
 from culturekit.core.schemas import has_no_item
 from culturekit.kg.concepts import COUNTRY_PROPERTIES
 from culturekit.kg.countries import by_qid, countries

@@ -11,7 +11,7 @@ import pycountry
 
 from culturekit.builders.country_names import country_code
 from culturekit.builders.space.public_cube import CONCEPTS
-from culturekit.core.counting import counted
+from culturekit.core.errors import counted
 from culturekit.kg.countries import Country, countries
 from culturekit.release.findings import Change, Code, Finding, Knowledge, Turn, check, quoted
 from culturekit.release.sheet import Row, Sheet, fold

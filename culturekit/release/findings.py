@@ -14,7 +14,7 @@ import polars as pl
 from culturekit.builders.prompt_templates import templates
 from culturekit.builders.space.space_files import read_space
 from culturekit.core.choices import TemplateSetName
-from culturekit.core.counting import printable
+from culturekit.core.errors import printable
 from culturekit.kg.concepts import COUNTRY_PROPERTIES, EDGE_PROPERTIES, Concept, mask_of
 from culturekit.kg.countries import Country, by_qid, countries
 from culturekit.kg.store import GraphTables

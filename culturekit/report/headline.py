@@ -11,8 +11,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.core import roles
-from culturekit.core.counting import counted
-from culturekit.core.defaults import ANSWERS_PER_HOUR
+from culturekit.core.choices import ANSWERS_PER_HOUR
+from culturekit.core.errors import counted
 from culturekit.core.inputs import manifest_of
 from culturekit.core.schemas import MATCHES, RECOGNITION
 from culturekit.metrics.statistics.intervals import wilson

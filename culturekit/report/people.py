@@ -12,8 +12,8 @@ from culturekit.core.schemas import CHOICE_TABLE, RATERS, RATING_TABLE, SCORES
 from culturekit.core.tables import read_table
 from culturekit.report.plots import Chart, plot
 from culturekit.report.run_folders import Rows, RunFolders, rows_of, with_params
+from culturekit.scores.answers import STATUS, status_line
 from culturekit.scores.meta import ALL
-from culturekit.scores.raters import STATUS, status_line
 
 # How well metrics follow people: correlations looked up, and drawn as dots with their intervals.
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import polars as pl
 
 from culturekit.core import roles
-from culturekit.core.counting import counted, counted_reason
 from culturekit.core.digests import JOURNAL, Manifest
+from culturekit.core.errors import counted, counted_reason
 from culturekit.core.inputs import manifest_of
 from culturekit.core.roles import Role
 from culturekit.core.schemas import JUDGMENTS, QUALITY
 from culturekit.core.stage import NOT_COMPARABLE
 from culturekit.generation.comparability import Traits, traits_of
-from culturekit.llm.journal_file import FILE
+from culturekit.llm.journal import FILE
 from culturekit.llm.ledger import JournalPlace, read_ledger
 from culturekit.metrics.corrected.audit_gates import MARKS
 from culturekit.report.run_folders import RunFolders, with_params

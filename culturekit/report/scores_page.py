@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from culturekit.core.counting import counted
+from culturekit.core.errors import counted
 from culturekit.core.inputs import manifest_of
 from culturekit.core.schemas import IMAGES, SCORES
 from culturekit.core.tables import read_table

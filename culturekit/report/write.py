@@ -18,9 +18,8 @@ from markupsafe import Markup
 
 from culturekit.core import roles
 from culturekit.core.atomic import write_atomically
-from culturekit.core.counting import counted
 from culturekit.core.digests import source_hash
-from culturekit.core.errors import MissingDependency
+from culturekit.core.errors import MissingDependency, counted
 from culturekit.core.schemas import DISAGREEMENTS, HUBS, RECOGNITION, SCORES
 from culturekit.core.stage import Outcome, Work
 from culturekit.metrics.diversity.labels import STANDARD_KERNELS

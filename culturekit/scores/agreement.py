@@ -14,8 +14,8 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
+from culturekit.core.choices import CONFIDENCE, RESAMPLES
 from culturekit.core.declared import Seed, Typed, check_choices
-from culturekit.core.defaults import CONFIDENCE, RESAMPLES
 from culturekit.core.errors import NothingScored
 from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import JUDGMENTS

@@ -14,8 +14,8 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
+from culturekit.core.choices import CONFIDENCE
 from culturekit.core.declared import Seed, Typed
-from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import UsageError
 from culturekit.core.inputs import Files
 from culturekit.core.schemas import AUDIT_SAMPLE, MATCHES

@@ -11,8 +11,8 @@ import msgspec
 import polars as pl
 from pydantic import Field
 
+from culturekit.core.choices import CONFIDENCE, PERMUTATIONS
 from culturekit.core.declared import Seed, check_choices
-from culturekit.core.defaults import CONFIDENCE, PERMUTATIONS
 from culturekit.core.digests import canonical_json
 from culturekit.core.errors import NothingScored, UsageError, argument_error
 from culturekit.core.inputs import Numbered

@@ -12,9 +12,8 @@ import numpy as np
 import polars as pl
 
 from culturekit.builders.country_names import country_code
-from culturekit.core.counting import counted
 from culturekit.core.digests import canonical_json
-from culturekit.core.errors import UsageError
+from culturekit.core.errors import UsageError, counted
 from culturekit.core.schemas import AUDITS, MATCHES
 from culturekit.core.table import folded_name
 from culturekit.core.tables import checked

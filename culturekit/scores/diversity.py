@@ -11,8 +11,8 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
+from culturekit.core.choices import BATCH_SIZE, CONFIDENCE
 from culturekit.core.declared import Seed, Typed, check_choices
-from culturekit.core.defaults import BATCH_SIZE, CONFIDENCE
 from culturekit.core.errors import UsageError, argument_error
 from culturekit.core.schemas import MATCHES, QUALITY
 from culturekit.core.table import check_slots

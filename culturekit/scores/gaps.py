@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 import polars as pl
 from pydantic import Field
 
+from culturekit.core.choices import CONFIDENCE
 from culturekit.core.declared import Seed, check_options
-from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import NothingScored, UsageError
 from culturekit.core.inputs import Files
 from culturekit.core.schemas import PROMPTS

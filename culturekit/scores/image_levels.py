@@ -9,8 +9,8 @@ from typing import Annotated, Self, TypeAlias
 import polars as pl
 from pydantic import Field
 
+from culturekit.core.choices import CONFIDENCE
 from culturekit.core.declared import Typed
-from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import ConfigError, Problem, UsageError, argument_error
 from culturekit.core.schemas import IMAGES
 from culturekit.core.spreadsheet_cells import read_sheet

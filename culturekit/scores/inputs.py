@@ -107,7 +107,7 @@ def vectors_in(folder: Path, role: str) -> Path:
 
 def labelled(folder: Path, *, role: str = "") -> LabelledVectors:
     """Open a folder of vectors, or the class probabilities in it: the folder, or the file with them."""
-    from culturekit.index.embedding.embedding_encoders import load_vectors
+    from culturekit.index.embedding.embedding import load_vectors
 
     vectors, ids = load_vectors(folder_of(folder))
     path = vectors_in(folder, role)
@@ -276,7 +276,7 @@ class NamedVectors:
 
     def vectors(self) -> "tuple[Vectors, list[str]]":
         """Open it."""
-        from culturekit.index.embedding.embedding_encoders import load_vectors
+        from culturekit.index.embedding.embedding import load_vectors
 
         return load_vectors(self.folder)
 

@@ -9,8 +9,8 @@ from typing import Annotated, Literal, TypeAlias
 import polars as pl
 from pydantic import Field
 
+from culturekit.core.choices import CONFIDENCE
 from culturekit.core.declared import Typed
-from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import NothingScored, UsageError, argument_error
 from culturekit.core.inputs import Files
 from culturekit.metrics.corrected.audit_gates import Design

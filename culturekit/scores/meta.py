@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 import polars as pl
 from pydantic import Field
 
+from culturekit.core.choices import CONFIDENCE, RESAMPLES
 from culturekit.core.declared import Seed, Typed, check_choices
-from culturekit.core.defaults import CONFIDENCE, RESAMPLES
 from culturekit.core.errors import NothingScored, UsageError, argument_error
 from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import IMAGES, PROMPTS, QUALITY, VALUES

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import polars as pl
 from pydantic import Field
 
+from culturekit.core.choices import CONFIDENCE
 from culturekit.core.declared import Typed
-from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import NothingScored, UsageError, check_choice
 from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import IMAGES

@@ -12,8 +12,8 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
+from culturekit.core.choices import BATCH_SIZE, CONFIDENCE
 from culturekit.core.declared import check_options
-from culturekit.core.defaults import BATCH_SIZE, CONFIDENCE
 from culturekit.core.digests import digest_file
 from culturekit.core.errors import UsageError
 from culturekit.core.registry import check_ready, parse_spec, spec_state

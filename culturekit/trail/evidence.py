@@ -19,7 +19,7 @@ from culturekit.kg.countries import number_of_item
 from culturekit.kg.dump.entities import LARGEST, Item, Malformed, decode
 from culturekit.kg.dump.read_dump import read_line
 from culturekit.kg.store import DumpPosition, GraphTables, ItemFacts
-from culturekit.llm.journal_file import FILE
+from culturekit.llm.journal import FILE
 from culturekit.llm.ledger import Exchange, latest_exchanges, question_of, shown_text
 
 # What models said of an artifact: the verdict in a table of a stage, the question, and the reply in its journal.

@@ -27,7 +27,7 @@ from culturekit.core.schemas import (
 )
 from culturekit.core.table import Table
 from culturekit.core.tables import scan_table
-from culturekit.llm.journal_file import FILE
+from culturekit.llm.journal import FILE
 from culturekit.llm.ledger import latest_exchanges, shown_text
 from culturekit.trail.evidence import SHOWN_LETTERS
 

@@ -13,9 +13,8 @@ from culturekit.builders.filtering.cspace_filter import COLUMNS
 from culturekit.builders.space.checked import check_beside, compared
 from culturekit.builders.space.space_diff import CHANGES, COMPLETED, space_changes, untold_changes
 from culturekit.builders.space.space_files import read_space
-from culturekit.core.counting import counted
 from culturekit.core.digests import Manifest, canonical_json, digest_file, read_manifest
-from culturekit.core.errors import CultureKitError, IntegrityError, UsageError
+from culturekit.core.errors import CultureKitError, IntegrityError, UsageError, counted
 from culturekit.core.inputs import manifest_of, roles_among, upstream
 from culturekit.core.schemas import DIFF
 from culturekit.core.stage import Outcome, Stage, Work

@@ -29,7 +29,7 @@ from culturekit.core.inputs import RunRecord
 from culturekit.core.roles import REPORT
 from culturekit.core.run import RECIPE_RECORD
 from culturekit.core.stage import key_stated
-from culturekit.llm.journal_file import FILE as JOURNAL_FILE
+from culturekit.llm.journal import FILE as JOURNAL_FILE
 from culturekit.release.card_facts import keys_behind
 
 # `broken`: bytes or numbers are not what they are said to be; `finding`: a person has to look at it; `note`: what

@@ -36,8 +36,7 @@ from culturekit.core.inputs import Files
 from culturekit.core.package_data import shipped
 from culturekit.core.pictures.picture_files import NoPicture
 from culturekit.core.pictures.picture_reading import read_inside
-from culturekit.core.plugins import installed
-from culturekit.core.recipe_plugins import carrying, typed_plugins
+from culturekit.core.plugins import carrying, installed, typed_plugins
 from culturekit.core.registry import Registry, Spec, parse_spec
 from culturekit.core.roles import REPORT
 from culturekit.core.run import RECIPE_RECORD, make_manifest, plugins_of_run, what_differs

@@ -98,7 +98,7 @@ def test_one_bad_line_of_a_large_dump_is_told_and_is_no_finding_unless_asked_for
 
 
 def test_a_second_run_in_a_busy_folder_is_refused(tmp_path: Path) -> None:
-    from culturekit.core.stage_folder import hold
+    from culturekit.core.stage import hold
 
     with hold(tmp_path / "run/.lock"):
         done = culturekit("run", SMALL, "--workdir", tmp_path / "run")

@@ -12,7 +12,7 @@ from culturekit.core.schemas import DROPS
 from culturekit.core.stage import Work
 from culturekit.core.tables import read_table
 from culturekit.index.embedding.embed_table import EmbedSource, TextColumns, embed_table, texts_of
-from culturekit.index.embedding.embedding_encoders import load_vectors
+from culturekit.index.embedding.embedding import load_vectors
 from culturekit.scores.inputs import labelled, vector_inputs
 from tests.builders.counting_encoder import CountingEncoder, drawn, register
 from tests.builders.picture_tables import image_row, images_table, save_picture

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.core.stage_folder import hold
+from culturekit.core.stage import hold
 from tests.command_line import culturekit
 from tests.conftest import SMALL
 

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from culturekit.llm.client import Usage
-from culturekit.llm.journal import Journal
-from culturekit.llm.journal_file import Entry, Reading
+from culturekit.llm.journal import Entry, Journal, Reading
 from tests.command_line import culturekit
 
 

@@ -14,7 +14,7 @@ from culturekit.core.digests import Manifest, digest_file
 from culturekit.core.errors import IntegrityError
 from culturekit.core.table import Table
 from culturekit.core.tables import read_table, write_table
-from culturekit.index.embedding.embedding_encoders import load_vectors, save_vectors
+from culturekit.index.embedding.embedding import load_vectors, save_vectors
 from culturekit.metrics import MONK_TONES
 from culturekit.scores.inputs import NamedVectors
 from tests.command_line import culturekit

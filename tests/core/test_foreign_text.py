@@ -2,7 +2,7 @@
 
 import pytest
 
-from culturekit.core.counting import JOINERS, printable, without_halves
+from culturekit.core.errors import JOINERS, printable, without_halves
 
 
 @pytest.mark.parametrize(("text", "whole"), [

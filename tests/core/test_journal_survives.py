@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from culturekit.core.stage_folder import Staging, staging
+from culturekit.core.stage import Staging, staging
 from tests.core.test_stage_folder import finish
 
 STEPS = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "shutil.copyfile", "shutil.rmtree")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from culturekit.core.errors import FolderInUse
-from culturekit.core.stage_folder import hold
+from culturekit.core.stage import hold
 
 Holder = tuple[multiprocessing.process.BaseProcess, Connection]
 

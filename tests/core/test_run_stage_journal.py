@@ -6,8 +6,7 @@ import pytest
 
 from culturekit.core.run import StageRun, run_stage
 from culturekit.core.stage import Outcome, Stage, Work
-from culturekit.llm.journal import Journal, run_tag
-from culturekit.llm.journal_file import Entry
+from culturekit.llm.journal import Entry, Journal, run_tag
 from tests.conftest import HeardProgress, HereEngine
 
 KEYS = [bytes([number]) * 32 for number in range(4)]

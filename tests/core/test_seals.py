@@ -10,8 +10,7 @@ import pytest
 
 from culturekit.core.digests import digest_tree
 from culturekit.core.schemas import IMAGES
-from culturekit.core.stage import Work
-from culturekit.core.stage_folder import is_sealed, seal
+from culturekit.core.stage import Work, is_sealed, seal
 from culturekit.core.tables import read_table
 from culturekit.generation import runner
 from culturekit.generation.picture_store import Maker

@@ -5,7 +5,7 @@ import pytest
 
 from culturekit.core.digests import MANIFEST, Manifest, describe_outputs, read_manifest
 from culturekit.core.errors import UsageError
-from culturekit.core.stage_folder import Staging, staging
+from culturekit.core.stage import Staging, staging
 
 
 def finish(staged: Staging, key: str, content: bytes, *, stage: str = "test") -> None:

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 from PIL import Image
 
-from culturekit.core.defaults import PICTURES_PER_SHARD
+from culturekit.core.choices import PICTURES_PER_SHARD
 from culturekit.core.digests import digest_file
 from culturekit.verify.verify_run import verify_run
 from tests.builders.picture_tables import pictures_of_one_colour

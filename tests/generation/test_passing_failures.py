@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.core.recipe_plugins import use_plugins
+from culturekit.core.plugins import use_plugins
 from tests.command_line import culturekit
 
 RECIPE = """

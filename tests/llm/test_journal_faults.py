@@ -15,15 +15,14 @@ from pathlib import Path
 import pytest
 
 from culturekit.core.errors import CultureKitError, FolderInUse, IntegrityError
-from culturekit.llm.journal import Journal
-from culturekit.llm.journal_file import FILE, Entry, Reading
+from culturekit.llm.journal import FILE, Entry, Journal, Reading
 from culturekit.llm.ledger import latest_exchanges
 from tests.llm.journal.test_journal import entry
 
 WRITES_FOR_EVER = """
 import asyncio, sys
 from pathlib import Path
-from culturekit.llm.journal_file import FILE, Entry, Reading
+from culturekit.llm.journal import FILE, Entry, Reading
 from culturekit.llm.journal import Journal
 from tests.llm.journal.test_journal import entry
 

@@ -6,8 +6,7 @@ import pytest
 
 from culturekit.core.errors import UsageError
 from culturekit.llm.dispatch import DurableHold
-from culturekit.llm.journal import Journal
-from culturekit.llm.journal_file import FILE
+from culturekit.llm.journal import FILE, Journal
 from culturekit.llm.ledger import spent_in_run
 from culturekit.llm.probing import needs_probe, probe_once
 from culturekit.llm.purse import Purse

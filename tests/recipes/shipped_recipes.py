@@ -7,7 +7,7 @@ from typing import TypeAlias
 from culturekit.config.load import find_recipe, load_any_recipe
 from culturekit.core.engines import LocalEngine
 from culturekit.core.run import StageRun
-from culturekit.core.stage_folder import hold
+from culturekit.core.stage import hold
 from culturekit.recipes.run_recipe import run_recipe
 
 # Settings under which each shipped recipe but `cube` runs in seconds; in `linguistic` people err, some carelessly

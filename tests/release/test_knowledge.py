@@ -5,7 +5,7 @@ import polars as pl
 
 from culturekit.core.schemas import ARTIFACTS, CANDIDATES
 from culturekit.core.tables import read_table, write_table
-from culturekit.index.embedding.embedding_encoders import save_vectors
+from culturekit.index.embedding.embedding import save_vectors
 from culturekit.kg.countries import countries
 from culturekit.release.audit_file import audit_file
 from tests.builders.spaces import artifact, cspace

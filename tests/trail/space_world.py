@@ -22,7 +22,7 @@ from culturekit.kg.exchange.extract_stage import extract_stage
 from culturekit.kg.store import GraphTables
 from culturekit.llm.client import Client
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.llm.journal_file import key_of
+from culturekit.llm.journal import key_of
 from culturekit.people.candidate_review import ReviewFiles, review_stage
 from tests.conftest import stage_here
 

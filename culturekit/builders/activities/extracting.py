@@ -23,7 +23,7 @@ from culturekit.core.declared import Given, Typed, builds
 from culturekit.core.schemas import ACTIVITIES, MENTIONS, PAGES, PROMPTS
 from culturekit.core.stage import Outcome, Work
 from culturekit.core.tables import read_table, write_drops, write_table
-from culturekit.index.embedding.embedding_encoders import text_encoder_of
+from culturekit.index.embedding.embedding import text_encoder_of
 from culturekit.index.encoder import ENCODERS
 from culturekit.kg.countries import Country, country, country_files
 from culturekit.llm.answers import DEFAULTS, LlmOptions

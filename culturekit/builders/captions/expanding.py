@@ -26,7 +26,7 @@ from culturekit.core.schemas import CAPTION_PROPOSALS, CAPTIONS
 from culturekit.core.stage import QUARANTINED, Outcome
 from culturekit.core.tables import write_table
 from culturekit.core.yaml_source import StrictModel, closest, load_model, not_empty
-from culturekit.index.embedding.embedding_encoders import encoding_pool, text_encoder_of
+from culturekit.index.embedding.embedding import encoding_pool, text_encoder_of
 from culturekit.index.encoder import ENCODERS, Vectors
 from culturekit.llm.answers import DEFAULTS, LlmOptions
 from culturekit.llm.client import Request

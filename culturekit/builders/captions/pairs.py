@@ -20,8 +20,7 @@ from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.pictures.picture_files import NoPicture, read_bytes_inside
 from culturekit.core.pictures.picture_reading import format_of
 from culturekit.core.schemas import EXPORTED, IMAGES, RIGHTS, SELECTED, VALUES
-from culturekit.core.stage import Outcome, Work
-from culturekit.core.stage_folder import run_shards, seal
+from culturekit.core.stage import Outcome, Work, run_shards, seal
 from culturekit.core.tables import blocks_of, read_part, read_table, save_part, write_table
 from culturekit.index.embedding.embed_table import ROWS_PER_BLOCK, TextColumns, opened, texts_of
 from culturekit.metrics.captions import STRATEGIES

@@ -27,9 +27,8 @@ from culturekit.builders.filtering.cspace_filter import (
 )
 from culturekit.builders.prompting.quotas import Mistakes, decided_rows
 from culturekit.core.choices import VerdictWord
-from culturekit.core.counting import counted
 from culturekit.core.declared import Typed, rules_of
-from culturekit.core.errors import UsageError
+from culturekit.core.errors import UsageError, counted
 from culturekit.core.inputs import roles_among
 from culturekit.core.schemas import DECISIONS, KEPT, REMOVED, VERDICTS
 from culturekit.core.spreadsheet_cells import SheetRow, sheet_bytes

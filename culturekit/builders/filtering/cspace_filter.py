@@ -17,9 +17,8 @@ from pydantic import Field
 
 from culturekit.builders.asking import Asked, AskPlan, asks, scratch, wording
 from culturekit.core.choices import ANSWERED, VerdictWord
-from culturekit.core.counting import counted
 from culturekit.core.declared import Given, Typed
-from culturekit.core.errors import UnusableReplies
+from culturekit.core.errors import UnusableReplies, counted
 from culturekit.core.schemas import CANDIDATES, DROPS, KEPT, REMOVED, VERDICTS
 from culturekit.core.stage import QUARANTINED, Outcome
 from culturekit.core.tables import ROWS_PER_SLICE, TableSlices, slices_of, write_drops, write_frames, write_table

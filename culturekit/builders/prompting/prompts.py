@@ -52,10 +52,9 @@ from culturekit.builders.space.public_cube import (
 from culturekit.builders.space.space_files import read_space
 from culturekit.core.atomic import write_atomically
 from culturekit.core.choices import DrawName, PromptKind, TemplateSetName
-from culturekit.core.counting import counted
 from culturekit.core.declared import Typed
 from culturekit.core.digests import digest_bytes, read_manifest
-from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.errors import IntegrityError, UsageError, counted
 from culturekit.core.package_data import shipped
 from culturekit.core.schemas import CSPACE, DIFFERENCES, DROPS, PROMPTS, QUOTAS
 from culturekit.core.stage import Outcome, Stage, Work

@@ -19,10 +19,9 @@ from culturekit.builders.space.public_cube import ROWS_AT_ONCE, public_rows, sta
 from culturekit.builders.space.space_files import import_foreign, import_prompts, import_space, is_typed
 from culturekit.core.atomic import explained_outside, write_atomically
 from culturekit.core.choices import TRIPLE_SUFFIXES, Included, PromptKind, ReleaseFormat
-from culturekit.core.counting import counted
 from culturekit.core.declared import Typed
 from culturekit.core.digests import digest_file
-from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.errors import IntegrityError, UsageError, counted
 from culturekit.core.package_data import shipped
 from culturekit.core.registry import needing
 from culturekit.core.schemas import CSPACE, KEPT

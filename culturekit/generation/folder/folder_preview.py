@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from culturekit.core.counting import counted
+from culturekit.core.errors import counted
 from culturekit.generation.folder.folder_detection import KnownPrompts, Naming, read_name
 from culturekit.generation.folder.folder_listing import Listing, PictureFile
 from culturekit.generation.folder.folder_plan import UNMATCHED, FolderPlan, Row

@@ -14,17 +14,14 @@ import msgspec
 import polars as pl
 
 from culturekit.core.atomic import machine_fails, write_atomically
-from culturekit.core.choices import PictureFormat, PromptKind
-from culturekit.core.counting import counted
-from culturekit.core.defaults import COPIES_PER_SHARD
+from culturekit.core.choices import COPIES_PER_SHARD, PictureFormat, PromptKind
 from culturekit.core.digests import InputRecord, digest, digest_bytes, digest_file
-from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.errors import IntegrityError, UsageError, counted
 from culturekit.core.pictures.picture_files import NoPicture, read_bytes_inside
 from culturekit.core.pictures.picture_reading import picture_from
 from culturekit.core.registry import Spec, parse_spec
 from culturekit.core.schemas import CSPACE, IMAGES, PROMPTS
-from culturekit.core.stage import Outcome, Stage, Work
-from culturekit.core.stage_folder import run_shards, seal_pictures
+from culturekit.core.stage import Outcome, Stage, Work, run_shards, seal_pictures
 from culturekit.core.tables import (
     check_rows,
     merge_parts,

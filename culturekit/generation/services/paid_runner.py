@@ -26,14 +26,13 @@ import polars as pl
 from culturekit.core.addresses import NotPublic, check_sending, resolve
 from culturekit.core.atomic import write_atomically
 from culturekit.core.choices import PictureFormat
-from culturekit.core.counting import counted
 from culturekit.core.digests import JOURNAL, canonical_json, digest_bytes
+from culturekit.core.errors import counted
 from culturekit.core.pictures.picture_files import NoPicture
 from culturekit.core.pictures.picture_reading import picture_from
 from culturekit.core.registry import parse_spec
 from culturekit.core.schemas import IMAGES
-from culturekit.core.stage import Asking, Left, Outcome, Stage, Work
-from culturekit.core.stage_folder import is_sealed, seal_pictures
+from culturekit.core.stage import Asking, Left, Outcome, Stage, Work, is_sealed, seal_pictures
 from culturekit.core.tables import merge_parts, prompts_table, save_parquet, write_table
 from culturekit.generation.backend import ImageRequest
 from culturekit.generation.comparability import traits_of
@@ -66,8 +65,7 @@ from culturekit.llm.answers import DEFAULTS, LlmOptions, bought_answers
 from culturekit.llm.cost_plan import amount
 from culturekit.llm.endpoints import is_loopback
 from culturekit.llm.failures import read_error
-from culturekit.llm.journal import Journal, run_tag
-from culturekit.llm.journal_file import key_of
+from culturekit.llm.journal import Journal, key_of, run_tag
 from culturekit.llm.ledger import journal_for, read_spending
 from culturekit.llm.prices import check_alive
 from culturekit.llm.purse import check_asking

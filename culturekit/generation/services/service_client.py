@@ -47,7 +47,7 @@ from culturekit.llm.client import Failure, Identity, Outgoing, Rate, Reply, Requ
 from culturekit.llm.clients.remote_client import WireFormat
 from culturekit.llm.endpoints import Service, check_base_url, normal_base_url
 from culturekit.llm.failures import error_of, failure_of, shortened
-from culturekit.llm.journal_file import key_of
+from culturekit.llm.journal import key_of
 from culturekit.llm.json_values import decoded, record, text, why_no_object
 from culturekit.llm.redaction import Secret
 from culturekit.llm.rows import Answered

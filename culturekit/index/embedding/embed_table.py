@@ -18,8 +18,7 @@ from culturekit.core.schemas import IMAGES, VECTOR_IDS
 from culturekit.core.spreadsheet_cells import read_csv_texts
 from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.core.tables import Gathered, blocks_of, write_drops
-from culturekit.index.embedding.embedding import embed
-from culturekit.index.embedding.embedding_encoders import embed_texts, embed_tokens, save_blocks, text_encoder_of
+from culturekit.index.embedding.embedding import embed, embed_texts, embed_tokens, save_blocks, text_encoder_of
 from culturekit.index.encoder import ENCODERS, Vectors
 
 # pairs of id and text that are found without being named: of prompts, of any table, of captions, and of phrases, which

@@ -18,7 +18,7 @@ from culturekit.core.spreadsheet_cells import read_csv_texts
 from culturekit.core.stage import Work
 from culturekit.core.tables import read_table
 from culturekit.core.yaml_source import StrictModel, load_model, not_empty
-from culturekit.index.embedding.embedding_encoders import embed_texts
+from culturekit.index.embedding.embedding import embed_texts
 from culturekit.index.encoder import Vectors
 
 

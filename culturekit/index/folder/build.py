@@ -21,8 +21,7 @@ from culturekit.core.schemas import ARTIFACTS, DROPS, TOMBSTONES, VECTOR_IDS
 from culturekit.core.spreadsheet_cells import read_csv_texts
 from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.core.tables import prompts_table, read_table, space_table, write_drops, write_table
-from culturekit.index.embedding.embedding import embed
-from culturekit.index.embedding.embedding_encoders import save_blocks
+from culturekit.index.embedding.embedding import embed, save_blocks
 from culturekit.index.encoder import ENCODERS, ImageEncoder, TextEncoder, Vectors
 from culturekit.index.folder.artifact_names import (
     AliasesOfCandidates,

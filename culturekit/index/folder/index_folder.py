@@ -16,7 +16,7 @@ from culturekit.core.digests import MANIFEST, Manifest, digest, known_digest, re
 from culturekit.core.errors import IntegrityError
 from culturekit.core.schemas import ARTIFACTS, SLICES, TOMBSTONES, VECTOR_IDS
 from culturekit.core.tables import read_table, save_parquet, write_table
-from culturekit.index.embedding.embedding_encoders import save_ordered
+from culturekit.index.embedding.embedding import save_ordered
 from culturekit.index.encoder import Encoder, Vectors
 
 # What an index must hold to before anything is searched in it; whatever does not is refused with the reason.

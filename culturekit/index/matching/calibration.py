@@ -8,12 +8,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.core.arrays import save_array
-from culturekit.core.defaults import CONFIDENCE
+from culturekit.core.choices import CONFIDENCE
 from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import CALIBRATION
-from culturekit.core.stage import Work
-from culturekit.core.stage_folder import run_shards
+from culturekit.core.stage import Work, run_shards
 from culturekit.core.tables import merge_parts, save_parquet, write_table
 from culturekit.index.encoder import Vectors
 from culturekit.index.folder.index_folder import OpenIndex

@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from culturekit.core.arrays import save_array
-from culturekit.core.choices import Aggregate, ChannelName
+from culturekit.core.choices import BLOCKS_PER_SHARD, MATCHES_PER_SHARD, Aggregate, ChannelName
 from culturekit.core.declared import Typed
-from culturekit.core.defaults import BLOCKS_PER_SHARD, MATCHES_PER_SHARD
 from culturekit.core.digests import Manifest, read_manifest, state_of
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.inputs import recorded
 from culturekit.core.schemas import MATCHES
-from culturekit.core.stage_folder import seal
+from culturekit.core.stage import seal
 from culturekit.core.tables import save_parquet
 from culturekit.index.encoder import Vectors
 from culturekit.index.folder.index_folder import OpenIndex, open_index

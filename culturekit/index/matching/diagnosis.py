@@ -9,14 +9,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.core.atomic import write_atomically
-from culturekit.core.defaults import COPIES_PER_SHARD
+from culturekit.core.choices import COPIES_PER_SHARD
 from culturekit.core.digests import digest, digest_bytes
 from culturekit.core.errors import UsageError
 from culturekit.core.pictures.picture_files import encoded
 from culturekit.core.roles import SHUFFLED
 from culturekit.core.schemas import HUBS, IMAGES, MATCHES, RECOGNITION
-from culturekit.core.stage import Outcome, Work
-from culturekit.core.stage_folder import run_shards, seal_pictures
+from culturekit.core.stage import Outcome, Work, run_shards, seal_pictures
 from culturekit.core.tables import merge_parts, read_table, save_parquet, table_outcome, write_table
 from culturekit.index.embedding.embedding import load_picture
 from culturekit.index.folder.index_folder import OpenIndex, open_index

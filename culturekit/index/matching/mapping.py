@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from culturekit.core.arrays import save_array
+from culturekit.core.choices import BLOCKS_PER_SHARD
 from culturekit.core.declared import Seed, StageCommand, Typed, check_options, kept
-from culturekit.core.defaults import BLOCKS_PER_SHARD
 from culturekit.core.digests import digest_file, read_manifest
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.inputs import Numbered, roles_among, roles_of
 from culturekit.core.schemas import CSPACE, DROPS, IMAGES, MATCHES, PROMPTS
-from culturekit.core.stage import Outcome, Stage, Work
-from culturekit.core.stage_folder import run_shards
+from culturekit.core.stage import Outcome, Stage, Work, run_shards
 from culturekit.core.tables import (
     merge_parts,
     prompts_table,
@@ -30,8 +29,7 @@ from culturekit.core.tables import (
     write_frames,
     write_table,
 )
-from culturekit.index.embedding.embedding import embed
-from culturekit.index.embedding.embedding_encoders import encoder_of, load_vectors, save_vectors
+from culturekit.index.embedding.embedding import embed, encoder_of, load_vectors, save_vectors
 from culturekit.index.encoder import Vectors
 from culturekit.index.folder.index_folder import OpenIndex, check_identity, differing, open_index
 from culturekit.index.matching.calibration import Known, calibrate, calibration_table, described, held_out, known_images

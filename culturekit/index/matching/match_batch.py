@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from culturekit.core.choices import Aggregate
 from culturekit.index.encoder import Vectors
-from culturekit.index.search.flat_numpy import Candidates, group_for
+from culturekit.index.search.search import Candidates, group_for, ranked
 from culturekit.index.search.search import exact_scores as row_scores
-from culturekit.index.search.search import ranked
 
 # What one batch of images is compared with: some artifacts of an index, their vectors by channel, how they count.
 

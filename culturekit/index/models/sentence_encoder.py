@@ -11,7 +11,7 @@ from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.model_files import check_safetensors, digest_of_files, read_json_list
 from culturekit.core.registry import Spec
 from culturekit.core.torch_places import chosen_device, chosen_dtype, needed_package
-from culturekit.index.embedding.embedding_encoders import unit
+from culturekit.index.embedding.embedding import unit
 from culturekit.index.encoder import EncoderIdentity, TextEncoder, TooLong, Vectors
 from culturekit.index.models.torch_device import Batches, TorchOptions, on_device, token_vectors, usual_batch
 from culturekit.index.models.transformers_encoder import Tokens, quietly

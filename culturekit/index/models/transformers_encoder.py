@@ -17,7 +17,7 @@ from culturekit.core.errors import IntegrityError, MissingDependency, UsageError
 from culturekit.core.model_files import check_safetensors, read_json
 from culturekit.core.registry import Entry, Registry, Spec
 from culturekit.core.torch_places import chosen_device, chosen_dtype, needed_package, same_bits
-from culturekit.index.embedding.embedding_encoders import unit
+from culturekit.index.embedding.embedding import unit
 from culturekit.index.encoder import EncoderIdentity, ImageEncoder, Prepared, TooLong, Vectors
 from culturekit.index.models.torch_device import Batches, TorchOptions, on_device, token_vectors, usual_batch
 from culturekit.index.models.transformers_pictures import PatchPlan, PicturePlan, patch_plan, picture_plan, shape_of

@@ -15,15 +15,14 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from culturekit.core.atomic import explained_outside
-from culturekit.core.defaults import BATCHES_PER_SHARD
+from culturekit.core.choices import BATCHES_PER_SHARD
 from culturekit.core.digests import digest, digest_file
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.pictures.picture_files import NoPicture
 from culturekit.core.plugins import Contract, hold
 from culturekit.core.registry import Entry, Registry, Spec
 from culturekit.core.schemas import IMAGES, PAIR_DISTANCES
-from culturekit.core.stage import Outcome, Work
-from culturekit.core.stage_folder import seal
+from culturekit.core.stage import Outcome, Work, seal
 from culturekit.core.table import check_slots
 from culturekit.core.tables import merge_parts, read_table, save_parquet, write_table
 from culturekit.core.torch_places import chosen_device, same_bits

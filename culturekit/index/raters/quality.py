@@ -14,8 +14,8 @@ from PIL import Image
 from pydantic import Field
 
 from culturekit.core.atomic import explained_outside
+from culturekit.core.choices import PICTURES_PER_SHARD
 from culturekit.core.declared import StageCommand, Typed
-from culturekit.core.defaults import PICTURES_PER_SHARD
 from culturekit.core.digests import digest
 from culturekit.core.errors import NothingScored, UsageError
 from culturekit.core.inputs import roles_among
@@ -24,11 +24,9 @@ from culturekit.core.plugins import Contract
 from culturekit.core.registry import Entry, Registry, Spec, check_ready, spec_state
 from culturekit.core.schemas import IMAGES, PROMPTS
 from culturekit.core.schemas import QUALITY as QUALITY_TABLE
-from culturekit.core.stage import Outcome, Stage, Work
-from culturekit.core.stage_folder import run_shards, seal
+from culturekit.core.stage import Outcome, Stage, Work, run_shards, seal
 from culturekit.core.tables import merge_parts, prompts_table, read_table, save_parquet, write_drops, write_table
-from culturekit.index.embedding.embedding import try_picture
-from culturekit.index.embedding.embedding_encoders import encoding_pool
+from culturekit.index.embedding.embedding import encoding_pool, try_picture
 from culturekit.index.encoder import ENCODERS, Prepared, held_array
 
 

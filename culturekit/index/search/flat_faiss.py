@@ -9,8 +9,17 @@ import numpy as np
 from culturekit.core.errors import MissingDependency
 from culturekit.core.registry import Spec
 from culturekit.index.encoder import Vectors
-from culturekit.index.search.flat_numpy import FlatSearcher, NumpySearcher, parts_of
-from culturekit.index.search.search import Found, Order, Rows, blocks_of, exact_scores, ranked
+from culturekit.index.search.search import (
+    FlatSearcher,
+    Found,
+    NumpySearcher,
+    Order,
+    Rows,
+    blocks_of,
+    exact_scores,
+    parts_of,
+    ranked,
+)
 from culturekit.version import install_line
 
 _QUERIES_AT_ONCE = 1024

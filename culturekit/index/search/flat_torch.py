@@ -10,8 +10,17 @@ import torch
 from culturekit.core.errors import UsageError
 from culturekit.core.registry import Spec
 from culturekit.index.encoder import Vectors
-from culturekit.index.search.flat_numpy import FlatSearcher, NumpySearcher, parts_of
-from culturekit.index.search.search import LARGEST_NORM, Found, Order, Searcher, exact_scores, ranked
+from culturekit.index.search.search import (
+    LARGEST_NORM,
+    FlatSearcher,
+    Found,
+    NumpySearcher,
+    Order,
+    Searcher,
+    exact_scores,
+    parts_of,
+    ranked,
+)
 
 _GPU_QUERIES_AT_ONCE = 1024
 _PRODUCTS_AT_ONCE = 2**28  # half a gigabyte of half-precision products

@@ -17,7 +17,7 @@ import msgspec
 
 from culturekit.core.atomic import clear_folder, sync_tree, write_atomically
 from culturekit.core.errors import IntegrityError
-from culturekit.core.stage_folder import is_sealed, seal
+from culturekit.core.stage import is_sealed, seal
 from culturekit.kg.dump.entities import Decode, Item, ItemBatch, Malformed, decoder_for
 from culturekit.kg.dump.members import Bzip2Range, Chunk, FileRange, GzipRange
 from culturekit.kg.dump.triples import kept_lines, triples_decoder

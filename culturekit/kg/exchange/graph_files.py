@@ -27,8 +27,7 @@ from rdflib.plugins.sparql.sparql import Query
 from rdflib.term import Node
 
 from culturekit.core.choices import TRIPLE_SUFFIXES, GraphDirection, GraphFormat
-from culturekit.core.counting import without_halves
-from culturekit.core.errors import UsageError
+from culturekit.core.errors import UsageError, without_halves
 from culturekit.core.schemas import ITEMS, STATEMENTS
 from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.kg.concepts import EDGE_PROPERTIES, is_truthy, mask_of

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
-from culturekit.core.counting import counted
+from culturekit.core.errors import counted
 from culturekit.kg.concepts import COUNTRY_PROPERTIES, Concept
 from culturekit.kg.countries import number_of_item
 from culturekit.kg.store import DumpPosition, Graph, GraphTables, StatementFacts, load_graph, titled

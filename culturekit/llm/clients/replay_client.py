@@ -14,7 +14,7 @@ from culturekit.core.registry import Spec, parse_spec
 from culturekit.llm.client import Client, Reply, Request, Stop
 from culturekit.llm.clients.client_options import ReplayOptions
 from culturekit.llm.clients.clients import CLIENTS
-from culturekit.llm.journal_file import FILE, SOUND, check_types, damaged, errors_explained, key_of, open_for_reading
+from culturekit.llm.journal import FILE, SOUND, check_types, damaged, errors_explained, key_of, open_for_reading
 
 _REPLIES = f"""
 SELECT raw, checksum, replies.number, coalesce(outcome, '') FROM requests

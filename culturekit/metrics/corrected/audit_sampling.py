@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.core.arrays import Array
-from culturekit.core.defaults import BATCH_SIZE, CONFIDENCE
+from culturekit.core.choices import BATCH_SIZE, CONFIDENCE
 from culturekit.core.errors import UsageError, argument_error, check_choice
 from culturekit.core.schemas import AUDIT_SAMPLE, AUDITS
 from culturekit.metrics.corrected.audit_gates import FEWEST_AUDITED

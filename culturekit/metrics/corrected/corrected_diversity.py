@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from culturekit.core.defaults import BATCH_SIZE, CONFIDENCE
+from culturekit.core.choices import BATCH_SIZE, CONFIDENCE
 from culturekit.core.errors import UsageError, argument_error, check_choice
 from culturekit.metrics.arguments import check_confidence, check_count, check_order, polars_frame
 from culturekit.metrics.corrected.audit_gates import (

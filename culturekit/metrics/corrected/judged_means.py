@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from culturekit.core.defaults import CONFIDENCE
+from culturekit.core.choices import CONFIDENCE
 from culturekit.core.errors import UsageError, argument_error
 from culturekit.metrics.arguments import check_confidence, finite_vector
 from culturekit.metrics.corrected.audit_gates import (

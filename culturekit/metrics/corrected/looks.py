@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri, stdtrit
 
-from culturekit.core.defaults import CONFIDENCE
+from culturekit.core.choices import CONFIDENCE
 from culturekit.core.errors import UsageError, argument_error, check_choice
 from culturekit.metrics.corrected.audit_gates import FEWEST_ANSWERED
 

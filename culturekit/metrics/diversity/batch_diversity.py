@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from culturekit.core.defaults import BATCH_SIZE, CONFIDENCE
+from culturekit.core.choices import BATCH_SIZE, CONFIDENCE
 from culturekit.core.errors import argument_error, check_choice
 from culturekit.metrics.arguments import check_confidence, check_count, check_order
 from culturekit.metrics.diversity.label_spectra import effective_number, effective_numbers

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from culturekit.core.defaults import CONFIDENCE
+from culturekit.core.choices import CONFIDENCE
 from culturekit.core.errors import UsageError, argument_error, check_choice
 from culturekit.metrics.arguments import check_order, finite_vector, float_array
 from culturekit.metrics.diversity.label_spectra import effective_number, effective_numbers

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike
 
-from culturekit.core.defaults import CONFIDENCE, PERMUTATIONS
+from culturekit.core.choices import CONFIDENCE, PERMUTATIONS
 from culturekit.core.errors import argument_error
 from culturekit.metrics.arguments import finite_vector
 from culturekit.metrics.statistics.comparisons import Comparison, compare

@@ -7,8 +7,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from culturekit.core.choices import MONK_SWATCHES
-from culturekit.core.defaults import CONFIDENCE
+from culturekit.core.choices import CONFIDENCE, MONK_SWATCHES
 from culturekit.core.errors import UsageError, argument_error, check_choice
 from culturekit.metrics.arguments import check_confidence, finite_vector
 from culturekit.metrics.statistics.intervals import Interval, Keys, wilson

@@ -8,7 +8,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from culturekit.core.defaults import CONFIDENCE
+from culturekit.core.choices import CONFIDENCE
 from culturekit.core.errors import UsageError, argument_error
 from culturekit.metrics.arguments import check_confidence, finite_vector
 from culturekit.metrics.realism.features import Features, Floats, blocks, check_same_width, feature_rows

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from culturekit.core.defaults import CONFIDENCE
+from culturekit.core.choices import CONFIDENCE
 from culturekit.core.errors import argument_error
 from culturekit.metrics.arguments import check_confidence
 from culturekit.metrics.realism.features import Features, Floats, Numbers, blocks, check_same_width, feature_rows

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from culturekit.core.defaults import CONFIDENCE
+from culturekit.core.choices import CONFIDENCE
 from culturekit.core.errors import argument_error, check_choice
 from culturekit.metrics.arguments import check_confidence
 from culturekit.metrics.statistics.intervals import (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeGuard, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from culturekit.core.defaults import CONFIDENCE, PERMUTATIONS
+from culturekit.core.choices import CONFIDENCE, PERMUTATIONS
 from culturekit.core.errors import UsageError, argument_error, check_choice
 from culturekit.metrics.arguments import check_confidence, check_count, finite_vector
 from culturekit.metrics.statistics.intervals import (

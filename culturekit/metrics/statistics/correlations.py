@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from culturekit.core.defaults import CHEAP_RESAMPLES, CONFIDENCE
+from culturekit.core.choices import CHEAP_RESAMPLES, CONFIDENCE
 from culturekit.core.errors import argument_error, check_choice
 from culturekit.metrics.arguments import check_confidence, check_count, finite_vector
 from culturekit.metrics.statistics.intervals import (

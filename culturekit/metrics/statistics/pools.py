@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from culturekit.core.defaults import CHEAP_RESAMPLES, CONFIDENCE
+from culturekit.core.choices import CHEAP_RESAMPLES, CONFIDENCE
 from culturekit.core.errors import UsageError, argument_error
 from culturekit.metrics.arguments import finite_vector
 from culturekit.metrics.statistics.chance_corrected import Level, krippendorff_alpha

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from culturekit.core.arrays import load_array
 from culturekit.core.errors import UsageError
-from culturekit.core.stage_folder import seal
+from culturekit.core.stage import seal
 from culturekit.core.tables import save_parquet, save_part
-from culturekit.index.embedding.embedding_encoders import load_vectors
+from culturekit.index.embedding.embedding import load_vectors
 from culturekit.metrics.captions import grouped_maxima, unit_vectors
 from culturekit.scores.inputs import LabelledVectors, folder_of, labelled, vectors_in
 

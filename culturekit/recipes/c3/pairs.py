@@ -11,8 +11,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from culturekit.builders.captions.pairs import PAIRS_PER_SHARD, SelectOptions, firsts_in, terms_between, valued
+from culturekit.core.choices import CONFIDENCE
 from culturekit.core.declared import staged
-from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import NothingScored
 from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import ANNOTATIONS, CAPTIONS, IMAGES, PAIR_ITEMS, PROMPTS, SELECTED, TRANSLATIONS, VALUES

@@ -19,8 +19,8 @@ from culturekit.config.checks import existing_table
 from culturekit.config.kinds import RecipeKind
 from culturekit.config.recipe_parts import AskingRecipe, BackendSpec, EncoderSpec, File, JudgeSpec, ModelName
 from culturekit.core import roles
+from culturekit.core.choices import RATERS, RESAMPLES, SHORTLIST
 from culturekit.core.declared import rules_of
-from culturekit.core.defaults import RATERS, RESAMPLES, SHORTLIST
 from culturekit.core.inputs import Files, Numbered
 from culturekit.core.registry import Spec, parse_spec
 from culturekit.core.run import Run

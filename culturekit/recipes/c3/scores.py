@@ -13,12 +13,11 @@ from pydantic import Field
 
 from culturekit.builders.captions.pairs import best_of, total
 from culturekit.core.arrays import load_array
+from culturekit.core.choices import CONFIDENCE
 from culturekit.core.declared import Typed, check_options
-from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import NothingScored, UsageError, argument_error
 from culturekit.core.schemas import SELECTION, VALUES
-from culturekit.core.stage import Outcome, Work
-from culturekit.core.stage_folder import run_shards
+from culturekit.core.stage import Outcome, Work, run_shards
 from culturekit.core.tables import read_part, write_frames, write_table
 from culturekit.metrics.captions import STRATEGIES, check_widths
 from culturekit.metrics.statistics.intervals import FEWEST_PROMPTS, Interval, Mean, half_width

@@ -17,10 +17,9 @@ from culturekit.config.checks import existing_prompts, existing_space
 from culturekit.config.load import SHIPPED
 from culturekit.core.atomic import write_atomically
 from culturekit.core.choices import PromptKind
-from culturekit.core.counting import counted
-from culturekit.core.errors import ConfigError, UsageError
+from culturekit.core.errors import ConfigError, UsageError, counted
 from culturekit.core.package_data import shipped
-from culturekit.core.recipe_plugins import typed_plugins
+from culturekit.core.plugins import typed_plugins
 from culturekit.core.registry import Spec, parse_spec
 from culturekit.core.schemas import PROMPTS
 from culturekit.core.tables import prompts_table, read_table

@@ -18,8 +18,7 @@ from culturekit.config.checks import dump_files, hand_path, knows_truth
 from culturekit.config.kinds import RecipeKind
 from culturekit.config.recipe_parts import Annotations, Model
 from culturekit.core import roles
-from culturekit.core.choices import PromptKind
-from culturekit.core.defaults import SHORTLIST
+from culturekit.core.choices import SHORTLIST, PromptKind
 from culturekit.core.inputs import Files, Numbered
 from culturekit.core.registry import parse_spec
 from culturekit.core.roles import Role

@@ -18,15 +18,13 @@ import msgspec
 import polars as pl
 
 from culturekit.core import roles
-from culturekit.core.counting import counted, counted_reason
-from culturekit.core.defaults import SHORTLIST
+from culturekit.core.choices import SHORTLIST
 from culturekit.core.digests import digest_file, read_manifest
-from culturekit.core.errors import CultureKitError, UsageError, check_choice
+from culturekit.core.errors import CultureKitError, UsageError, check_choice, counted, counted_reason
 from culturekit.core.inputs import Files
 from culturekit.core.run import RECIPE_RECORD, Run, run_stage
 from culturekit.core.schemas import AUDIT_SAMPLE, AUDITS, IMAGES, MATCHES
-from culturekit.core.stage import Engine, Progress, Quiet, Work
-from culturekit.core.stage_folder import hold
+from culturekit.core.stage import Engine, Progress, Quiet, Work, hold
 from culturekit.core.tables import read_table
 from culturekit.metrics.corrected.audit_gates import of_batches
 from culturekit.metrics.corrected.audit_sampling import Drawing

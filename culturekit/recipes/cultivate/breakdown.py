@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 import polars as pl
 
+from culturekit.core.choices import CONFIDENCE
 from culturekit.core.declared import staged
-from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.digests import canonical_json
 from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import DESCRIPTOR_MATCHES, PROMPTS, SCORES, VALUES

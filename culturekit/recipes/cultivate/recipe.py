@@ -30,8 +30,8 @@ from culturekit.config.recipe_parts import (
     ModelName,
 )
 from culturekit.core import roles
+from culturekit.core.choices import CONFIDENCE, RESAMPLES, SHORTLIST
 from culturekit.core.declared import rules_of
-from culturekit.core.defaults import CONFIDENCE, RESAMPLES, SHORTLIST
 from culturekit.core.inputs import Files, Numbered
 from culturekit.core.inputs import roles as named_roles
 from culturekit.core.roles import REAL_IMAGES

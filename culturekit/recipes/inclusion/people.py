@@ -34,9 +34,8 @@ from culturekit.metrics.inclusion.region_rates import NO_REGION, TARGETS, region
 from culturekit.metrics.inclusion.task2_files import COLUMNS, REAL, drop_unreliable
 from culturekit.metrics.inclusion.triplet_distances import ImageSet, image_set, triplets
 from culturekit.people.aggregate import careful
-from culturekit.people.items import read_rows
 from culturekit.people.stages import items_beside, write_form_tables
-from culturekit.people.tasks import ANYWHERE
+from culturekit.people.tasks import ANYWHERE, read_rows
 from culturekit.recipes.inclusion.scores import UNCHECKED, UNRELIABLE
 from culturekit.scores.inputs import ImageTables, VectorFolders
 

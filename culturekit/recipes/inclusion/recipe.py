@@ -15,8 +15,8 @@ from culturekit.config.checks import existing_file, existing_table, unique_names
 from culturekit.config.kinds import AnyRecipe, RecipeKind
 from culturekit.config.recipe_parts import BackendSpec, EncoderSpec, File, Model
 from culturekit.core import roles
+from culturekit.core.choices import ANSWERS_PER_HOUR, SHORTLIST
 from culturekit.core.declared import rules_of
-from culturekit.core.defaults import ANSWERS_PER_HOUR, SHORTLIST
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.inputs import Files
 from culturekit.core.registry import parse_spec

@@ -13,8 +13,8 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
+from culturekit.core.choices import CONFIDENCE
 from culturekit.core.declared import Typed
-from culturekit.core.defaults import CONFIDENCE
 from culturekit.core.errors import NothingScored, UsageError
 from culturekit.core.schemas import SURVEY_CODES, TASK1, TASK2
 from culturekit.core.stage import Work

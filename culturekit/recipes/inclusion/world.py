@@ -22,7 +22,7 @@ from culturekit.builders.simulated.simulated_encoder import (
     looks_of_marks,
     nearest,
 )
-from culturekit.core.defaults import CONFIDENCE
+from culturekit.core.choices import CONFIDENCE
 from culturekit.core.digests import canonical_json
 from culturekit.core.errors import UsageError
 from culturekit.core.inputs import Files, Numbered

@@ -17,8 +17,8 @@ from culturekit.config.checks import existing_table, unique_names
 from culturekit.config.kinds import AnyRecipe, RecipeKind
 from culturekit.config.recipe_parts import EncoderSpec, File, JudgeSpec, Llm, Model, ScorerSpec
 from culturekit.core import roles
+from culturekit.core.choices import CONFIDENCE, RATERS, SHORTLIST
 from culturekit.core.declared import rules_of, staged
-from culturekit.core.defaults import CONFIDENCE, RATERS, SHORTLIST
 from culturekit.core.errors import UsageError
 from culturekit.core.inputs import Files, Numbered
 from culturekit.core.registry import parse_spec

@@ -11,8 +11,8 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
+from culturekit.core.choices import CONFIDENCE, PERMUTATIONS
 from culturekit.core.declared import Seed, Typed, check_options, staged
-from culturekit.core.defaults import CONFIDENCE, PERMUTATIONS
 from culturekit.core.errors import NothingScored, UsageError, argument_error
 from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import CAPTIONS, IMAGES, QUALITY

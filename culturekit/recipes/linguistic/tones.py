@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from pydantic import Field
 
-from culturekit.core.defaults import CONFIDENCE, TONES_PER_SHARD
+from culturekit.core.choices import CONFIDENCE, TONES_PER_SHARD
 from culturekit.core.errors import NothingScored, UsageError
 from culturekit.core.inputs import Files
 from culturekit.core.schemas import IMAGES

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from PIL import Image
 
-from culturekit.cli.stages import set_aside
+from culturekit.cli.stage_command import set_aside
 from culturekit.core.run import StageRun, run_stage
 from culturekit.core.schemas import PROMPTS
 from culturekit.core.tables import write_table

@@ -14,7 +14,7 @@ from culturekit.generation.picture_store import PictureStore, set_apart
 from culturekit.generation.services.google_image_client import shape_of_size
 from culturekit.generation.services.image_client import IMAGE_SERVICES, Made, calls_of, question_of
 from culturekit.llm.client import Reply
-from culturekit.llm.journal_file import key_of
+from culturekit.llm.journal import key_of
 from culturekit.llm.replies import ParseFailure, read_reply
 
 PICTURE = base64.b64encode(b"a picture").decode()

@@ -50,7 +50,7 @@ def in_threads(encoder: Encoder) -> bool:
 if __name__ == "__main__":
     folder, scratch, way = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
     if way == "threads":
-        embedding.weightless = in_threads  # type: ignore[attr-defined]
+        embedding.weightless = in_threads
     rows = [
         {"image_id": path.name, "path": path.name, "sha256": digest_file(path)} for path in sorted(folder.iterdir())
     ]

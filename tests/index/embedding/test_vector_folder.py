@@ -12,7 +12,7 @@ from culturekit.core.schemas import IMAGES
 from culturekit.core.tables import read_table, write_table
 from culturekit.index.embedding import embed_table
 from culturekit.index.embedding.embed_table import EmbedSource, embed_stage
-from culturekit.index.embedding.embedding_encoders import load_vectors, save_vectors
+from culturekit.index.embedding.embedding import load_vectors, save_vectors
 from tests.builders.picture_tables import pictures_of_one_colour
 from tests.conftest import stage_here
 

@@ -10,7 +10,7 @@ from culturekit.core.errors import ConfigError, UsageError
 from culturekit.core.schemas import ARTIFACTS, CSPACE
 from culturekit.core.stage import Work
 from culturekit.core.tables import write_table
-from culturekit.index.embedding.embedding_encoders import embed_texts
+from culturekit.index.embedding.embedding import embed_texts
 from culturekit.index.folder.artifact_names import (
     TextTemplates,
     artifact_names,

@@ -15,7 +15,7 @@ from PIL import Image
 from culturekit.core.errors import MissingDependency, UsageError
 from culturekit.core.stage import Work
 from culturekit.index.embedding.embed_table import EmbedSource, embed_table
-from culturekit.index.embedding.embedding_encoders import load_vectors
+from culturekit.index.embedding.embedding import load_vectors
 from culturekit.index.encoder import ENCODERS, ImageEncoder, TextEncoder, TooLong
 
 pytest.importorskip("torch")

@@ -13,8 +13,15 @@ from numpy.typing import NDArray
 
 from culturekit.core.errors import MissingDependency, UsageError
 from culturekit.index.encoder import Vectors
-from culturekit.index.search.flat_numpy import NumpySearcher, scan_error
-from culturekit.index.search.search import Found, Searcher, best_by_hand, exact_scores, searcher
+from culturekit.index.search.search import (
+    Found,
+    NumpySearcher,
+    Searcher,
+    best_by_hand,
+    exact_scores,
+    scan_error,
+    searcher,
+)
 
 Order = NDArray[np.int64]
 

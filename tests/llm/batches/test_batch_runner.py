@@ -14,8 +14,7 @@ from culturekit.llm.batch_runner import JobBook, Jobs, Planned, _Plan
 from culturekit.llm.batches import BatchLimits, BatchResult, Job
 from culturekit.llm.client import Failure, FailureKind, Rate, Reply, Request, Usage
 from culturekit.llm.engine import AskEngine, AskOptions
-from culturekit.llm.journal import Journal
-from culturekit.llm.journal_file import Entry
+from culturekit.llm.journal import Entry, Journal
 from culturekit.llm.ledger import JournalPlace, read_ledger, spent_in_run, unsure_of
 from culturekit.llm.rows import Answered, ReplyWatch
 from culturekit.llm.usage import dollars, input_bound

@@ -23,8 +23,7 @@ from culturekit.llm.client import Client, Failure, Request, Usage, for_storage
 from culturekit.llm.clients import google_client
 from culturekit.llm.clients.client_options import GoogleOptions
 from culturekit.llm.engine import AskEngine, AskOptions
-from culturekit.llm.journal import Journal
-from culturekit.llm.journal_file import Entry, key_of
+from culturekit.llm.journal import Entry, Journal, key_of
 from culturekit.llm.ledger import latest_exchanges
 from culturekit.llm.rows import Answered
 from tests.llm.listening import Listening, listening

@@ -9,8 +9,7 @@ from culturekit.core.errors import ConfigError, IntegrityError, UsageError
 from culturekit.llm.client import FreeClient, Reply, Request
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.clients.rules_client import RulesClient
-from culturekit.llm.journal import Journal
-from culturekit.llm.journal_file import Entry, Reading, key_of
+from culturekit.llm.journal import Entry, Journal, Reading, key_of
 from tests.llm.questions import client, question
 
 FAR = "openai:gpt-4o-mini"

@@ -15,11 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culturekit.core.digests import canonical_json
-from culturekit.core.stage import Work
-from culturekit.core.stage_folder import Staging
+from culturekit.core.stage import Staging, Work
 from culturekit.llm.client import Identity, Image, Outgoing, Request, Usage
-from culturekit.llm.journal import Journal, RequestTexts, run_tag, shared_ends
-from culturekit.llm.journal_file import TABLES, Entry, Reading, key_of
+from culturekit.llm.journal import TABLES, Entry, Journal, Reading, RequestTexts, key_of, run_tag, shared_ends
 from tests.core.test_stage_folder import finish
 
 

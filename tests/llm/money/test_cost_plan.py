@@ -18,8 +18,7 @@ from culturekit.llm.cost_plan import (
     plan_cost,
     plan_requests,
 )
-from culturekit.llm.journal import Journal
-from culturekit.llm.journal_file import Entry, Reading, key_of
+from culturekit.llm.journal import Entry, Journal, Reading, key_of
 from culturekit.llm.ledger import Spent, read_spending
 from culturekit.llm.replies import _WORDING, REPAIR_MARK
 from culturekit.llm.usage import estimate, input_bound

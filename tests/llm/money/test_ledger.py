@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from culturekit.core.errors import UsageError
 from culturekit.llm.client import Rate, Usage
-from culturekit.llm.journal import Journal
-from culturekit.llm.journal_file import Entry, Mode, Reading
+from culturekit.llm.journal import Entry, Journal, Mode, Reading
 from culturekit.llm.ledger import (
     JournalPlace,
     journal_for,

@@ -13,8 +13,7 @@ from culturekit.core.digests import JOURNAL
 from culturekit.core.errors import BudgetReached
 from culturekit.llm.client import Quota, Rate, Reply, Usage
 from culturekit.llm.engine import AskEngine, AskOptions
-from culturekit.llm.journal import Journal
-from culturekit.llm.journal_file import Entry, Reading, key_of
+from culturekit.llm.journal import Entry, Journal, Reading, key_of
 from culturekit.llm.ledger import (
     JournalPlace,
     Ledger,

@@ -15,7 +15,7 @@ from culturekit.core.errors import IntegrityError
 from culturekit.core.run import run_stage
 from culturekit.core.schemas import SCORES, SELECTED, SELECTION, VALUES
 from culturekit.core.tables import read_table
-from culturekit.index.embedding.embedding_encoders import save_vectors
+from culturekit.index.embedding.embedding import save_vectors
 from culturekit.recipes.c3 import alignment
 from culturekit.recipes.c3.scores import C3Options, c3, score_c3
 from culturekit.scores.inputs import LabelledVectors, VectorFolder

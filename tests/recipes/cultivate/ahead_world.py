@@ -10,7 +10,7 @@ import polars as pl
 from culturekit.core.inputs import Numbered
 from culturekit.core.schemas import DESCRIPTORS, IMAGES, JUDGMENTS, PROMPTS
 from culturekit.core.tables import write_table
-from culturekit.index.embedding.embedding_encoders import save_vectors
+from culturekit.index.embedding.embedding import save_vectors
 from culturekit.recipes.cultivate.scores import AheadInput, PhraseVectors
 
 DIMENSIONS = ("attire", "background", "objects")
