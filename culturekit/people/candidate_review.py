@@ -5,18 +5,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import polars as pl
 
 from culturekit.builders.filtering.candidate_review import (
     CANDIDATE_SHEET,
     CandidateDecision,
+    DecisionWord,
+    Known,
     candidate_sheet,
     check_day,
+    day_problem,
     known_candidates,
     read_candidate_sheet,
     review_candidates,
+    shown_candidate,
     table_beside,
     waiting,
 )
@@ -24,16 +28,19 @@ from culturekit.builders.filtering.cspace_filter import country_name
 from culturekit.core.atomic import write_atomically
 from culturekit.core.choices import VerdictWord
 from culturekit.core.digests import InputRecord, digest_file
-from culturekit.core.errors import UsageError, counted
+from culturekit.core.errors import ConfigError, Problem, UsageError, counted
 from culturekit.core.inputs import roles, roles_among
 from culturekit.core.package_data import shipped
 from culturekit.core.schemas import ANNOTATION_KEY, REVIEW_GROUPS
 from culturekit.core.stage import Outcome, Stage, Work
-from culturekit.core.tables import write_table
+from culturekit.core.tables import read_table, write_table
+from culturekit.core.yaml_source import load_model
 from culturekit.kg.countries import country_files
 from culturekit.kg.store import GraphTables
+from culturekit.people.answers import read_exports
 from culturekit.people.export import PROJECT_FILE, ExportOptions, export_project
-from culturekit.people.importing import candidate_items, decisions_of_exports, review_scheme
+from culturekit.people.importing import read_project, records_of
+from culturekit.people.scheme import Scheme
 from culturekit.people.tasks import Item, Quotas
 
 ANSWERS, SHEET = "answers", ".csv"
@@ -219,3 +226,67 @@ def decisions_in(kept: Path, files: ReviewFiles, removed: Path | None) -> Sequen
         else:
             found += decisions_of_exports([path], files.project, known, on=files.on)
     return found
+
+
+# Candidates that wait for a person as tasks of Label Studio and the offline form, and the decisions that come back.
+
+QUESTION = "decision"
+
+
+def review_scheme(form: str = "people/cspace_review.yaml") -> Scheme:
+    """Load the form that asks about candidates."""
+    return load_model(shipped(form), Scheme)
+
+
+def candidate_items(rows: Sequence[Mapping[str, Any]], scheme: Scheme) -> list[Item]:
+    """Make an item of every candidate and country."""
+    items = []
+    for row in rows:
+        shown = shown_candidate(row)
+        texts = {name: shown[name] for name in scheme.fields}
+        about = {"model": None, "concept": row["concept"], "country": None, "group": None, "prompt_id": None}
+        items.append(Item(f"{row['concept']} {row['qid']} {row['country']}".strip(), {}, texts, None, about))
+    return items
+
+
+def decisions_of_exports(
+    exports: Sequence[Path], project: Path, known: Known, *, on: str | None
+) -> list[CandidateDecision]:
+    """Read the decisions of exports; nothing is imported while anything is wrong with one of them.
+
+    `on` is the day of annotations that have none.
+
+    Raises:
+        ConfigError: every annotation that is not an answer to a task of the project, with its place.
+    """
+    name, scheme, key = read_project(project)
+    taken = read_exports(records_of(exports), key, name, scheme)
+    problems = [
+        Problem(f"{row['reason']} {row['detail']}".strip(), row["file"], row["task_number"], row["field"])
+        for row in taken.quarantine
+    ]
+    decisions: list[CandidateDecision] = []
+    path, groups = project / f"{REVIEW_GROUPS.name}.parquet", dict[str, list[tuple[str, str, str]]]()
+    for group, *member in read_table(path, REVIEW_GROUPS).rows() if path.is_file() else ():
+        groups.setdefault(group, []).append(tuple(member))
+    for answered, row in taken.good:
+        source = (answered.record.file, answered.record.number)
+        (word,) = answered.answers[QUESTION]
+        decided: dict[str, DecisionWord] = {known_word: known_word for known_word in get_args(DecisionWord)}
+        annotation = answered.record.value["annotations"][answered.number - 1]
+        when = annotation.get("updated_at") or annotation.get("created_at")
+        day = (when[:10] if isinstance(when, str) else "") or on or ""
+        comment = answered.comments.get(QUESTION)
+        if word in decided and (problem := day_problem(day)):
+            problems.append(Problem(f"{problem}; name a day with --on", *source))
+            continue
+        members = groups.get(row["item_id"])
+        for concept, qid, country in members or [(*row["item_id"].split(" "), "")[:3]]:
+            if (concept, qid) not in known:
+                problems.append(Problem(f"{qid!r} is no kept candidate of {concept!r}", *source))
+            elif word in decided:
+                decision = (concept, qid, answered.annotator, day, decided[word], comment, source[0])
+                decisions.append(CandidateDecision(*decision, country=country, group=len(members or ())))
+    if problems:
+        raise ConfigError(problems)
+    return decisions

@@ -4,22 +4,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import orjson
 import polars as pl
 
 from culturekit.builders.country_names import country_code, folded
-from culturekit.builders.filtering.candidate_review import (
-    CandidateDecision,
-    DecisionWord,
-    Known,
-    day_problem,
-    shown_candidate,
-)
 from culturekit.core.choices import CANNOT_TELL, NO_CULTURE, NOT_IN_LIST
-from culturekit.core.errors import ConfigError, IntegrityError, Problem, UsageError
-from culturekit.core.package_data import shipped
+from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.schemas import (
     ANNOTATION_CHECKS,
     ANNOTATION_KEY,
@@ -28,12 +20,10 @@ from culturekit.core.schemas import (
     QUARANTINE,
     RATED_ITEMS,
     RATERS,
-    REVIEW_GROUPS,
 )
 from culturekit.core.stage import Outcome, Work
 from culturekit.core.table import Table
 from culturekit.core.tables import read_table, write_table
-from culturekit.core.yaml_source import load_model
 from culturekit.kg.countries import countries
 from culturekit.people.answers import (
     Answered,
@@ -578,67 +568,3 @@ def reasons(taken: ImportedAnswers) -> str:
     """Say why, the most frequent reason first."""
     counts = Counter(row["reason"] for row in taken.quarantine)
     return ", ".join(f"{count:,} {reason}" for reason, count in sorted(counts.items(), key=lambda x: (-x[1], x[0])))
-
-
-# Candidates that wait for a person as tasks of Label Studio and the offline form, and the decisions that come back.
-
-QUESTION = "decision"
-
-
-def review_scheme(form: str = "people/cspace_review.yaml") -> Scheme:
-    """Load the form that asks about candidates."""
-    return load_model(shipped(form), Scheme)
-
-
-def candidate_items(rows: Sequence[Mapping[str, Any]], scheme: Scheme) -> list[Item]:
-    """Make an item of every candidate and country."""
-    items = []
-    for row in rows:
-        shown = shown_candidate(row)
-        texts = {name: shown[name] for name in scheme.fields}
-        about = {"model": None, "concept": row["concept"], "country": None, "group": None, "prompt_id": None}
-        items.append(Item(f"{row['concept']} {row['qid']} {row['country']}".strip(), {}, texts, None, about))
-    return items
-
-
-def decisions_of_exports(
-    exports: Sequence[Path], project: Path, known: Known, *, on: str | None
-) -> list[CandidateDecision]:
-    """Read the decisions of exports; nothing is imported while anything is wrong with one of them.
-
-    `on` is the day of annotations that have none.
-
-    Raises:
-        ConfigError: every annotation that is not an answer to a task of the project, with its place.
-    """
-    name, scheme, key = read_project(project)
-    taken = read_exports(records_of(exports), key, name, scheme)
-    problems = [
-        Problem(f"{row['reason']} {row['detail']}".strip(), row["file"], row["task_number"], row["field"])
-        for row in taken.quarantine
-    ]
-    decisions: list[CandidateDecision] = []
-    path, groups = project / f"{REVIEW_GROUPS.name}.parquet", dict[str, list[tuple[str, str, str]]]()
-    for group, *member in read_table(path, REVIEW_GROUPS).rows() if path.is_file() else ():
-        groups.setdefault(group, []).append(tuple(member))
-    for answered, row in taken.good:
-        source = (answered.record.file, answered.record.number)
-        (word,) = answered.answers[QUESTION]
-        decided: dict[str, DecisionWord] = {known_word: known_word for known_word in get_args(DecisionWord)}
-        annotation = answered.record.value["annotations"][answered.number - 1]
-        when = annotation.get("updated_at") or annotation.get("created_at")
-        day = (when[:10] if isinstance(when, str) else "") or on or ""
-        comment = answered.comments.get(QUESTION)
-        if word in decided and (problem := day_problem(day)):
-            problems.append(Problem(f"{problem}; name a day with --on", *source))
-            continue
-        members = groups.get(row["item_id"])
-        for concept, qid, country in members or [(*row["item_id"].split(" "), "")[:3]]:
-            if (concept, qid) not in known:
-                problems.append(Problem(f"{qid!r} is no kept candidate of {concept!r}", *source))
-            elif word in decided:
-                decision = (concept, qid, answered.annotator, day, decided[word], comment, source[0])
-                decisions.append(CandidateDecision(*decision, country=country, group=len(members or ())))
-    if problems:
-        raise ConfigError(problems)
-    return decisions

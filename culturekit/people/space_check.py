@@ -28,8 +28,8 @@ from culturekit.metrics.corrected.judged_means import agreeing_pairs
 from culturekit.metrics.statistics.chance_corrected import krippendorff_alpha
 from culturekit.metrics.statistics.intervals import wilson
 from culturekit.people.answers import served_answers
+from culturekit.people.candidate_review import candidate_items, decisions_of_exports, review_scheme
 from culturekit.people.export import ExportOptions, export_project
-from culturekit.people.importing import candidate_items, decisions_of_exports, review_scheme
 from culturekit.people.tasks import Quotas
 
 ERRORS = {"keep": "wrong keeps", "remove": "wrong removes", "review": "undecided that belong"}
