@@ -16,7 +16,7 @@ from culturekit.metrics import audit_sample
 from culturekit.scores.audited import audited, score_audited
 from culturekit.verify.verify_run import verify_run
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
-from tests.verify.test_families import made, verdicts
+from tests.verify.test_command import made, verdicts
 
 SHARES = (0.5, 0.2, 0.1, 0.1, 0.06, 0.04)
 

@@ -16,7 +16,7 @@ from culturekit.metrics.statistics.intervals import Interval
 from culturekit.scores.compare import difference_of, ranks, score_ranks
 from culturekit.verify.verify_run import verify_run
 from tests.command_line import culturekit
-from tests.verify.test_families import made, verdicts
+from tests.verify.test_command import made, verdicts
 
 Z = 1.959964
 

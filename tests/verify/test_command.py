@@ -1,18 +1,36 @@
-"""`culturekit verify`: what it prints, writes and answers."""
+"""What `culturekit verify` says of a run, of folders scored by hand, and of answers of people."""
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
+import numpy as np
+import orjson
+import polars as pl
 import pytest
 
 from culturekit.core.errors import IntegrityError
-from culturekit.core.inputs import recorded
-from culturekit.verify.verify_run import verify_run
+from culturekit.core.inputs import Files, recorded
+from culturekit.core.schemas import ANNOTATIONS
+from culturekit.core.stage import Stage
+from culturekit.core.tables import write_table
+from culturekit.people.tasks import Quotas
+from culturekit.scores.agreement import AgreementOptions, agreement
+from culturekit.scores.compare import ComparisonOptions, compare
+from culturekit.scores.distribution import distribution
+from culturekit.scores.family import Correction
+from culturekit.scores.inputs import ValueTables
+from culturekit.scores.stability import stability
+from culturekit.verify.verify_run import Verification, verify_run
 from tests.command_line import culturekit
-from tests.verify.forging import change_table
-from tests.verify.tamperings import edit_cell
+from tests.conftest import stage_here
+from tests.people.projects import answer_all, export
+from tests.people.test_audit_scheme import audited, truthful
+from tests.scores.value_tables import annotations
+from tests.verify.forging import change_table, drop_row, edit_cell, read_json, renew_inputs, reseal
 
 
 def test_a_run_that_holds(small_run: Path, tmp_path: Path) -> None:
@@ -104,3 +122,120 @@ def test_a_report_elsewhere_is_held_against_the_scores_as_they_are_now(run_copy:
     edit_cell(run_copy / "scores/scores.parquet")
     after = culturekit("verify", page, ends=4)
     assert "page <- scores: page was not made from what lies there now" in after.stdout
+
+
+def made(stage: Stage, folder: Path) -> Path:
+    return stage_here(stage, folder).folder
+
+
+def verdicts(answer: Verification) -> set[str]:
+    return {verdict.verdict for verdict in answer.verdicts}
+
+
+@pytest.mark.parametrize("paired", [True, False])
+@pytest.mark.parametrize("correction", ["holm", "benjamini-hochberg"])
+def test_differences_of_models(small_run: Path, tmp_path: Path, paired: bool, correction: Correction) -> None:
+    options = ComparisonOptions(paired=paired, target="these", correction=correction)
+    folder = made(
+        compare.stage(ValueTables([small_run / "scores/values.parquet"]), options=options), tmp_path / "compared"
+    )
+    answer = verify_run(folder)
+    assert answer.exit_code == 0
+    assert verdicts(answer) == {"verified"}
+    path = folder / "scores.parquet"
+    change_table(
+        path, lambda t: t.with_columns(pl.col("params").str.replace('"p_corrected":[0-9.e-]+', '"p_corrected":0.5'))
+    )
+    reseal(folder)
+    assert "params is another when it is made again" in str(verify_run(folder).findings[0])
+
+
+def test_the_order_of_models_by_two_instruments(small_run: Path, tmp_path: Path) -> None:
+    table = small_run / "scores/scores.parquet"
+    (tmp_path / "other").mkdir()
+    other = tmp_path / "other/scores.parquet"
+    shaken = np.random.default_rng(2).random(pl.read_parquet(table).height)
+    pl.read_parquet(table).with_columns(value=pl.Series(shaken)).write_parquet(other)
+    folder = made(stability.stage(Files({"one": table, "two": other})), tmp_path / "stability")
+    answer = verify_run(folder)
+    assert answer.exit_code == 0
+    assert verdicts(answer) == {"verified"}
+    change_table(folder / "scores.parquet", lambda t: t.with_columns(value=-pl.col("value") - 0.1))
+    reseal(folder)
+    assert verify_run(folder).exit_code == 4
+
+
+def test_agreement_of_annotators(tmp_path: Path) -> None:
+    people = annotations({f"image-{number}": number / 8 for number in range(40)})
+    path = write_table(tmp_path, ANNOTATIONS, people)
+    folder = made(agreement.stage(path, options=AgreementOptions(resamples=99)), tmp_path / "agreement")
+    answer = verify_run(folder)
+    assert (answer.exit_code, verdicts(answer)) == (0, {"verified"})
+    change_table(folder / "scores.parquet", lambda t: t.with_columns(value=pl.col("value") * 0.99))
+    reseal(folder)
+    assert verify_run(folder).exit_code == 4
+
+
+def test_distributions_of_labels(small_run: Path, tmp_path: Path) -> None:
+    folder = made(distribution.stage(Files([small_run / "matches-broad/matches.parquet"])), tmp_path / "shares")
+    assert read_json(folder / "manifest.json")["stage"] == "distribution"
+    answer = verify_run(folder)
+    assert answer.exit_code == 0
+    assert answer.checked["stages made again"] == 1
+    change_table(folder / "distributions.parquet", lambda t: t.with_columns(share=pl.col("share") * 0.99))
+    reseal(folder)
+    assert verify_run(folder).exit_code == 4
+
+
+def handed_out(root: Path) -> Path:
+    """A project that two people are to answer."""
+    export(root / "project", audited(root), "audit", quotas=Quotas(2))
+    return root
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project, what two people answered, and the tables it became."""
+    root = handed_out(tmp_path_factory.mktemp("imported"))
+    assert answer_all(root, (1, 2), truthful(root / "project")).manifest.counts["quarantine"] == 0
+    return root
+
+
+def found(root: Path) -> list[str]:
+    return [str(finding) for finding in verify_run(root / "rated").findings if finding.severity == "broken"]
+
+
+def copied(root: Path, to: Path) -> Path:
+    return Path(shutil.copytree(root, to / "copy"))
+
+
+def test_untouched_answers_are_those_of_the_exports(imported: Path) -> None:
+    answer = verify_run(imported / "rated")
+    assert (answer.findings, answer.checked["stages made again"]) == ((), 1)
+
+
+def test_fifty_edited_answers_are_found(imported: Path, tmp_path: Path) -> None:
+    root = copied(imported, tmp_path)
+    tasks: list[dict[str, Any]] = orjson.loads((root / "answers.json").read_bytes())
+    edited = 0
+    for task in reversed(tasks):
+        for annotation in task["annotations"]:
+            result = [each for each in annotation["result"] if each["from_name"] == "country"]
+            for each in result if edited < 50 else ():
+                each["value"]["choices"] = ["NG" if each["value"]["choices"] != ["NG"] else "IN"]
+                edited += 1
+    assert edited == 50
+    (root / "answers.json").write_bytes(orjson.dumps(tasks))
+    renew_inputs(root / "rated")
+    assert {line.partition(":")[0] for line in found(root)} >= {"rated/audits.parquet", "rated/annotations.parquet"}
+
+
+@pytest.mark.parametrize("table", ["audits", "annotations", "annotation_checks", "rated_items"])
+@pytest.mark.parametrize("change", [edit_cell, drop_row])
+def test_edited_tables_of_answers_are_found(
+    imported: Path, tmp_path: Path, table: str, change: Callable[[Path], None]
+) -> None:
+    root = copied(imported, tmp_path)
+    change(root / f"rated/{table}.parquet")
+    reseal(root / "rated")
+    assert any(line.startswith(f"rated/{table}.parquet: ") for line in found(root))
