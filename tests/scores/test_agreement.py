@@ -59,12 +59,8 @@ def test_each_pool_has_its_own_agreement() -> None:
             params = params_of(row)
             assert (params["criterion"], params["pool"], params["annotators"]) == ("faithfulness", pool, 3)
     assert rows_of(answer, "cohen_kappa") == {}
+    assert set(answer.scores["group"]) == {"DE", "IN", "DE - IN"}
     assert params_of(rows_of(answer, "krippendorff_alpha")["IN"])["level"] == "ordinal"
-
-
-def test_pools_are_never_merged() -> None:
-    groups = set(scored(annotations(ITEMS)).scores["group"])
-    assert groups == {"DE", "IN", "DE - IN"}
 
 
 def test_divergence_is_reported_with_its_correction() -> None:
@@ -145,20 +141,16 @@ def test_order_and_names_of_annotators_do_not_matter() -> None:
 
 def test_answers_in_words_only_are_counted() -> None:
     table = annotations(ITEMS)
-    silent = table.with_columns(value=pl.when(pl.col("item_id") == "i03").then(None).otherwise(pl.col("value")))
+    here = pl.col("item_id") == "i03"
+    silent = table.with_columns(value=pl.when(here).then(None).otherwise("value"))
     assert scored(silent).left_out == {"neither_value_nor_choice": 6}
+    worded = silent.with_columns(
+        value=pl.col("value").fill_null(float("nan")), choice=pl.when(here).then(pl.lit("five"))
+    )
+    words = "answers in words to a question that others answered with numbers"
+    assert scored(worded).left_out == {words: 6}
     with pytest.raises(UsageError, match="nobody answered anything"):
         scored(table.with_columns(value=pl.lit(None, pl.Float64)))
-
-
-def test_an_answer_in_words_among_numbers_is_counted_and_no_number_is_none() -> None:
-    table = annotations(ITEMS)
-    here = pl.col("item_id") == "i03"
-    worded = table.with_columns(
-        value=pl.when(here).then(float("nan")).otherwise("value"), choice=pl.when(here).then(pl.lit("five"))
-    )
-    told = {"answers in words to a question that others answered with numbers": 6}
-    assert scored(worded).left_out == told
 
 
 def test_verdicts_about_something_else_are_refused() -> None:

@@ -18,8 +18,15 @@ def test_a_threshold_of_a_model_that_is_not_scored_is_refused() -> None:
         score_clip(vectors, texts, images, options=ClipOptions("object", {"": 0.2, "opem": 0.9}))
 
 
-@pytest.mark.parametrize("texts", [["a=.2", "a=.3"], [".2", ".3"]])
-def test_two_thresholds_of_one_model_are_refused(texts: list[str]) -> None:
-    with pytest.raises(UsageError, match="threshold must be given once for a model"):
+@pytest.mark.parametrize(
+    ("texts", "rule"),
+    [
+        (["a=.2", "a=.3"], "given once for a model"),
+        ([".2", ".3"], "given once for a model"),
+        *[([text], "a cosine") for text in ("21", "open=-1.5", "nan")],  # no image would show its object, or all
+    ],
+)
+def test_a_model_has_one_threshold_which_is_a_cosine(texts: list[str], rule: str) -> None:
+    with pytest.raises(UsageError, match=f"threshold must be {rule}"):
         thresholds_of(texts)
-    assert thresholds_of([".2", "a=.3", "b=.1"]) == {"": 0.2, "a": 0.3, "b": 0.1}
+    assert thresholds_of([".2", "a=.3", "b=-.1"]) == {"": 0.2, "a": 0.3, "b": -0.1}

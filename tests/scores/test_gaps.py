@@ -22,7 +22,9 @@ def scored(table: pl.DataFrame, options: GapOptions = OPTIONS) -> Scored:
 
 def test_a_row_is_the_gap_of_one_score_of_one_model() -> None:
     table = values()
-    row = only_row(scored(table).scores, model="m1")
+    answer = scored(table)
+    assert answer.left_out == {"in_no_group": 24}
+    row = only_row(answer.scores, model="m1")
     params = params_of(row)
     inside = table.filter(pl.col("model") == "m1", pl.col("country").is_in(list(GROUPS)))
     expected = group_gap(
@@ -38,10 +40,6 @@ def test_a_row_is_the_gap_of_one_score_of_one_model() -> None:
     assert params["scheme"] == "cultivate"
     assert params["countries"] == {"GN": ["DE", "FR"], "GS": ["BR", "IN", "NG"]}
     assert (params["prompts"], params["target"], row["n"]) == (30, "population", 60)
-
-
-def test_countries_in_no_group_are_counted() -> None:
-    assert scored(values()).left_out == {"in_no_group": 24}
 
 
 def test_with_few_prompts_a_gap_speaks_about_these() -> None:

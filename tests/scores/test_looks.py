@@ -122,4 +122,3 @@ def test_a_sample_without_looks_is_scored_as_ever() -> None:
     scores = score_corrected(matches, audits, None, options=OPTIONS, sample=plain).scores
     assert rows(scores, "vs_difference") == []
     assert all("look" not in row for row in rows(scores, "vs"))
-    assert scores.equals(score_corrected(matches, audits, None, options=OPTIONS, sample=plain).scores)

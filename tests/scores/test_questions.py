@@ -1,9 +1,5 @@
 """What is said of images, question by question: images of which nothing was said are counted."""
 
-import pytest
-
-from culturekit.core.errors import UsageError
-from culturekit.scores.clip import thresholds_of
 from culturekit.scores.faithfulness import QuestionInput, QuestionOptions, score_questions
 from tests.recipes.linguistic.score_world import images, quality
 
@@ -14,10 +10,3 @@ def test_a_model_of_which_nothing_was_said_is_counted() -> None:
     answer = score_questions(QuestionInput(pictures, quality=said), options=QuestionOptions())
     assert answer.scores["model"].to_list() == ["one"]
     assert answer.left_out == {"images without quality by clip": 5}
-
-
-@pytest.mark.parametrize("text", ["21", "open=-1.5", "nan"])
-def test_a_threshold_is_a_cosine(text: str) -> None:
-    assert thresholds_of(["0.21", "open=-0.1"]) == {"": 0.21, "open": -0.1}
-    with pytest.raises(UsageError, match="threshold must be a cosine"):
-        thresholds_of([text])  # no image would show its object, or all

@@ -152,14 +152,6 @@ def test_only_the_nearest_match_counts() -> None:
     assert scored(matches).equals(scored(matches.filter(pl.col("rank") == 1)))
 
 
-def test_no_complete_batch_is_said_not_hidden() -> None:
-    scores = scored(match_table(match_rows(slots=5)))
-    assert scores["value"].is_nan().all()
-    assert set(scores["n"]) == {0}
-    assert scores["ci_low"].null_count() == len(scores)
-    assert {entry["images_left_out"] for entry in params_of(scores)} == {30}
-
-
 def test_without_prompts_the_whole_collection_is_scored() -> None:
     rows = [{**row, "prompt_id": None, "repeat": None, "slot": None} for row in match_rows(slots=7)]
     matches = match_table(rows)
@@ -318,7 +310,11 @@ def test_what_cannot_be_scored_is_said(call: Callable[[], pl.DataFrame], message
 
 def test_what_has_no_complete_batch_is_counted_and_not_only_nan() -> None:
     answer = score_qvs(match_table(match_rows(slots=5)), None, options=DEFAULT)
-    assert answer.scores["value"].is_nan().all()
+    scores = answer.scores
+    assert scores["value"].is_nan().all()
+    assert set(scores["n"]) == {0}
+    assert scores["ci_low"].null_count() == len(scores)
+    assert {entry["images_left_out"] for entry in params_of(scores)} == {30}
     assert answer.left_out == {"model and concept of which no repeat has 8 images": 1}
     assert score_qvs(match_table(match_rows()), None, options=DEFAULT).left_out == {}
 

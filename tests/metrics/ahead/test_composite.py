@@ -33,18 +33,12 @@ def test_faith_of_table_1_follows_from_its_other_columns_in_all_twelve_rows() ->
     assert len(TABLE_1) == 12
 
 
-def test_faith_is_the_mean_of_three() -> None:
-    assert faithfulness(1.0, 0.0, 0.0) == 1.0
-    assert faithfulness(0.0, 1.0, 1.0) == 0.0
-    assert faithfulness(0.3, 0.57, 0.05) == pytest.approx(np.mean([0.3, 0.43, 0.95]), abs=1e-15)
-    assert math.isnan(faithfulness(math.nan, 0.0, 0.0))
-
-
 def test_faith_of_arrays_is_that_of_their_elements() -> None:
     rng = np.random.default_rng(0)
     align, hal, exag = rng.random((3, 4, 5))
     found = np.asarray(faithfulness(align, hal, exag))
     assert found.shape == (4, 5)
+    assert math.isnan(faithfulness(math.nan, 0.0, 0.0))
     for place in np.ndindex(4, 5):
         assert found[place] == faithfulness(float(align[place]), float(hal[place]), float(exag[place]))
 
@@ -73,15 +67,6 @@ def test_they_are_what_a_loop_over_pairs_gives(seed: int, tau: float) -> None:
     images = [random_image(rng, N_REF) for _ in range(int(rng.integers(2, 6)))]
     assert descriptor_diversity(images, N_REF, tau=tau) == pytest.approx(ddiv_by_pairs(images, N_REF, tau), abs=1e-12)
     assert semantic_diversity(images, N_REF, tau=tau) == pytest.approx(sdiv_by_pairs(images, N_REF, tau), abs=1e-12)
-
-
-def test_even_coverage_has_all_diversity_and_one_reference_has_none() -> None:
-    even = [{"objects": np.eye(4)} for _ in range(3)]
-    assert descriptor_diversity(even, {"objects": 4}, tau=0.5) == pytest.approx(1.0, abs=1e-15)
-    assert semantic_diversity(even, {"objects": 4}, tau=0.5) == 0.0
-    assert descriptor_diversity([{"objects": [[1.0]]}] * 2, {"objects": 1}, tau=0.5) == 0.0
-    assert descriptor_diversity([{"objects": [[0.1, 0.1]]}] * 2, {"objects": 2}, tau=0.5) == 0.0
-    assert descriptor_diversity([{}, {}], {"objects": 2}, tau=0.5) == 0.0
 
 
 @pytest.mark.parametrize("score", [descriptor_diversity, semantic_diversity])

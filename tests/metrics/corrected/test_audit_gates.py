@@ -180,15 +180,6 @@ def test_images_that_nobody_drew_are_taken_where_that_is_said(weights: tuple[flo
         ask(design="unknown", sample=world.sample)
 
 
-def test_one_rater_and_an_unknown_design_are_marked() -> None:
-    world = Audited()
-    again = world.audit.head(20).with_columns(annotator=pl.lit("second"))
-    told = partial(marks_of, world.matches, pool=None, column="country")
-    assert told(listless(world.audit), design="drawn") == [ONE_RATER]
-    assert told(listless(world.audit), design="unknown") == [ONE_RATER, DESIGN_UNKNOWN]
-    assert told(listless(pl.concat([world.audit, again])), design="drawn") == []
-
-
 def test_people_of_whom_nobody_knows_what_they_were_offered_are_marked() -> None:
     world = Audited()
     again = pl.concat([world.audit, world.audit.with_columns(annotator=pl.lit("second"))])
@@ -205,6 +196,7 @@ def test_a_few_images_with_a_second_rater_do_not_hold_the_first() -> None:
     def again(images: pl.DataFrame) -> pl.DataFrame:
         return listless(pl.concat([world.audit, images.with_columns(annotator=pl.lit("second"))]))
 
+    assert marks_of(world.matches, listless(world.audit), None, "unknown", "country") == [ONE_RATER, DESIGN_UNKNOWN]
     assert told(again(world.audit.head(1))) == [ONE_RATER]  # one image was enough
     assert told(again(world.audit.head(9))) == [ONE_RATER]
     assert told(again(world.audit.head(10))) == []

@@ -222,14 +222,6 @@ def test_widths_that_scatter_are_asked_for_more_images_until_they_are_reached() 
     assert all(scattering(n) <= 1.1 * width for n, width in zip(found, np.linspace(0.05, 0.3, 40), strict=True))
 
 
-@pytest.mark.parametrize("accuracy", [0.3, 0.7, 1.0])
-def test_assumed_chances_are_chances(accuracy: float) -> None:
-    mapped, parents = np.array([[30, 10, 5, 5, 2], [0, 40, 0, 9, 1]]), np.array([0, 0, 1, 1, 2])
-    chances = assumed_chances(mapped, parents, 4, accuracy)
-    assert chances.min() >= 0
-    assert chances.sum(axis=2) == pytest.approx(np.ones((2, 5)))
-
-
 def test_shares_that_scatter_by_chance_become_even_and_labels_that_nothing_speaks_for_absent() -> None:
     mapped = np.array([[26, 34, 2, 31, 4], [32, 28, 1, 28, 0]])
     chances = assumed_chances(mapped, np.array([0, 0, 1, 1, 2]), 4, 0.85)

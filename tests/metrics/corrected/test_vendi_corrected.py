@@ -159,8 +159,6 @@ def test_an_audit_that_cannot_carry_a_correction_is_refused() -> None:
     matches, truth = world([1 / 6] * 6, images=200, accuracy=0.8, seed=4)
     ask = {"weights": COUNTRY, "rng": np.random.default_rng(0)}
     audit = audits_of(truth)
-    with pytest.raises(UsageError, match="too few images were audited; expected at least 30, better 150, found 20"):
-        vendi_corrected(matches, audit.head(20), **ask)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="no audited image is among the matches"):
         vendi_corrected(matches, audit.with_columns(image_id=pl.lit("x") + pl.col("image_id")), **ask)  # type: ignore[arg-type]
     two = pl.concat([audit, audit.with_columns(pool=pl.lit("others"))])
@@ -172,11 +170,6 @@ def test_an_audit_that_cannot_carry_a_correction_is_refused() -> None:
         vendi_corrected(matches, unsure, **ask)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="matches must be of one model; found 'a, m'"):
         vendi_corrected(pl.concat([matches, matches_of(["JP"], model="a")]), audit, **ask)  # type: ignore[arg-type]
-    elsewhere = matches.with_columns(
-        continent=pl.when(pl.int_range(pl.len()) % 2 == 0).then(pl.lit("Atlantis")).otherwise("continent")
-    )
-    with pytest.raises(UsageError, match="lies in several continents"):
-        vendi_corrected(elsewhere, audit, weights=(0.5, 0.5, 0.0), rng=np.random.default_rng(0))
 
 
 WORLDS_THAT_BROKE_IT_COUNTRY = (0.0, 1.0, 0.0)

@@ -93,25 +93,6 @@ def test_is_mean_quality_times_diversity(weights: tuple[float, float, float], q:
     assert score.value == score.quality * score.diversity
 
 
-def test_reaches_one_for_perfect_and_different_items_and_zero_for_worthless_ones() -> None:
-    different = [("Asia", "JP", f"x{number}") for number in range(8)]
-    assert qvs(different, [1.0] * 8, weights=(0, 0, 1)).value == pytest.approx(1)
-    assert qvs(different, [0.0] * 8, weights=(0, 0, 1)).value == 0
-
-
-@given(
-    quality=st.lists(st.floats(0, 1), min_size=4, max_size=4),
-    copies=st.integers(1, 6),
-    weights=st.sampled_from(list(STANDARD_KERNELS.values())),
-    q=st.sampled_from([0.5, 1.0, 2.0, math.inf]),
-)
-@settings(deadline=None, derandomize=True, database=None, max_examples=60)
-def test_duplication_scales(quality: list[float], copies: int, weights: tuple[float, float, float], q: float) -> None:
-    once = qvs(QVS_LABELS, quality, weights=weights, q=q)
-    copied = qvs(QVS_LABELS * copies, quality * copies, weights=weights, q=q)
-    assert copies * copied.value == pytest.approx(once.value, rel=1e-9)
-
-
 def test_the_kernels_are_those_of_the_paper() -> None:
     third = 1 / 3
     assert dict(STANDARD_KERNELS) == {
@@ -166,7 +147,5 @@ def test_both_bounds_are_reached(
     assert low == pytest.approx(min(repeats), abs=1e-9)
 
 
-def test_with_everything_known_both_are_the_score_and_with_nothing_known_all_is_possible() -> None:
-    low, high = vendi_bounds(WORLD[:3], unknown=0, weights=(0, 0.5, 0.5))
-    assert low == high == pytest.approx(vendi(WORLD[:3], weights=(0, 0.5, 0.5)))
+def test_with_nothing_known_all_is_possible() -> None:
     assert vendi_bounds([], unknown=5, weights=(0, 0, 1)) == (1.0, 5.0)

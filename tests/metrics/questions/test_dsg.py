@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culturekit.core.errors import UsageError
-from culturekit.metrics import DSGScore, dsg_score, vqa_score
+from culturekit.metrics import dsg_score, vqa_score
 
 CHAIN: dict[str, list[str]] = {"plate": [], "food on it": ["plate"], "food is jollof": ["food on it"], "window": []}
 
@@ -21,13 +21,6 @@ def test_a_child_of_a_parent_answered_no_scores_zero_by_the_parents_own_answer()
     assert found.valid.tolist() == [[True, False, True, True]]
     assert found.value.tolist() == [0.5]
     assert dsg_score([[0, 1, 1, 1]], CHAIN, denominator="valid").value.tolist() == [pytest.approx(2 / 3)]
-
-
-def test_all_yes_is_one_and_all_no_is_zero_under_both_denominators() -> None:
-    for denominator in ("all", "valid"):
-        found = dsg_score([[1] * 4, [0] * 4], CHAIN, denominator=denominator)
-        assert isinstance(found, DSGScore)
-        assert found.value.tolist() == [1.0, 0.0]
 
 
 def test_an_image_with_an_unanswered_question_has_no_score() -> None:

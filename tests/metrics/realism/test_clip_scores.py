@@ -5,8 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.metrics.pairwise import cosine_similarity
 
 from culturekit.core.errors import UsageError
@@ -25,8 +23,6 @@ from culturekit.metrics import (
 from culturekit.metrics.realism.clip_scores import consistency_interval, nearest_own
 from culturekit.metrics.realism.manifolds import coverage_interval, mean_interval, share_interval
 
-seeds = st.integers(0, 2**32 - 1)
-
 
 @pytest.mark.parametrize("seed", range(5))
 def test_clip_score_is_scikit_learns_cosine_clamped_per_pair(seed: int) -> None:
@@ -35,23 +31,8 @@ def test_clip_score_is_scikit_learns_cosine_clamped_per_pair(seed: int) -> None:
     expected = np.maximum(100 * cosine_similarity(images, texts).diagonal(), 0)
     assert clip_score(images, texts).tolist() == pytest.approx(expected.tolist(), abs=1e-10)
     assert (expected == 0).any()
-
-
-@settings(max_examples=50)
-@given(seeds, st.floats(1e-3, 1e3))
-def test_clip_score_identities_and_invariances(seed: int, factor: float) -> None:
-    rng = np.random.default_rng(seed)
-    images, texts = rng.normal(size=(2, 12, 5))
-    found = clip_score(images, texts)
-    assert ((found >= 0) & (found <= 100)).all()
-    assert clip_score(images, images).tolist() == pytest.approx([100.0] * 12)
-    assert clip_score(images, -images).tolist() == [0.0] * 12
-    assert clip_score(images * factor, texts / factor).tolist() == pytest.approx(found.tolist(), abs=1e-9)
-    assert clip_score(texts, images).tolist() == pytest.approx(found.tolist(), abs=1e-9)
-    assert clip_score(images, texts, scale=1).tolist() == pytest.approx((found / 100).tolist(), abs=1e-12)
-    order = rng.permutation(12)
-    assert clip_score(images[order], texts[order]).tolist() == found[order].tolist()
-    assert clip_score(images[:1] * 1e-300, texts[:1] * 1e100).tolist() == pytest.approx(found[:1].tolist(), abs=1e-9)
+    small = clip_score(images[:1] * 1e-300, texts[:1] * 1e100, scale=1)
+    assert small == pytest.approx(expected[:1] / 100, abs=1e-12)
 
 
 def test_a_zero_vector_is_named_by_its_own_row() -> None:
@@ -102,16 +83,6 @@ def test_the_curve_of_yes_by_hand() -> None:
     # 0.29 / 0.01 is a little below 29 in floating point.
     assert (second.low, second.rate, second.images, second.answers) == (0.29, 1.0, 1, 3)
     assert isinstance(second, YesBucket) and math.isnan(second.ci_low)
-
-
-def test_the_curve_of_independent_answers_has_wilsons_limits() -> None:
-    from scipy.stats import binomtest
-
-    rng = np.random.default_rng(0)
-    yes = rng.random(4000) < 0.7
-    (bucket,) = yes_by_score([0.2] * 4000, yes, images=[str(number) for number in range(4000)])
-    expected = binomtest(int(yes.sum()), 4000).proportion_ci(method="wilson")
-    assert (bucket.ci_low, bucket.ci_high) == pytest.approx((expected.low, expected.high), abs=1e-4)
 
 
 def test_answers_that_repeat_an_image_add_no_certainty() -> None:

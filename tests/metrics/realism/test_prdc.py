@@ -69,14 +69,6 @@ def test_the_package_is_wrong_about_ties_far_from_the_origin_and_this_is_not() -
     assert astuple(by_package(far, far, 3)) != pytest.approx(astuple(exact))
 
 
-def test_strictly_less_on_a_line() -> None:
-    # Radii of 0, 1, 2, 3 with k = 1 are 1: a fake at distance 1 is not inside, one at 0.5 is.
-    real = np.arange(4.0)[:, None]
-    assert prdc(real, [[-1.0], [-1.0 - 1e-9]], k=1).precision == 0.0
-    found = prdc(real, [[0.5], [4.0]], k=1)
-    assert (found.precision, found.density, found.coverage) == (0.5, 1.0, 0.5)
-
-
 @pytest.mark.parametrize("block", [1, 7, 16, 33, 1000])
 def test_blocks_and_order_change_nothing(block: int) -> None:
     rng = np.random.default_rng(5)
@@ -132,13 +124,6 @@ def test_radii_are_kept_by_the_hash_of_the_features_and_k() -> None:
     assert len({*cache}) == 3
     prdc(real, fakes[1], k=3, cache=cache)
     assert len(cache) == 5
-
-
-def test_squared_radii_are_those_of_the_kth_neighbour() -> None:
-    real = np.array([[0.0], [1.0], [3.0], [3.0], [7.0]])
-    assert squared_radii(real, k=1).tolist() == [1.0, 1.0, 0.0, 0.0, 16.0]
-    assert squared_radii(real, k=2).tolist() == [9.0, 4.0, 4.0, 4.0, 16.0]
-    assert squared_radii(real, k=4).tolist() == [49.0, 36.0, 16.0, 16.0, 49.0]
 
 
 def test_in_manifold_is_what_precision_is_the_mean_of() -> None:

@@ -77,16 +77,6 @@ def test_alpha_keeps_its_digits_far_from_zero_and_on_many_values() -> None:
     assert krippendorff_alpha(ratings * 7, level="ordinal") == krippendorff_alpha(ratings, level="ordinal")
 
 
-def test_all_agree() -> None:
-    answers = [1, 2, 3, 1, 2, 5]
-    for weights in WEIGHTS:
-        assert cohen_kappa(answers, answers, weights=weights) == 1
-    for level in LEVELS:
-        assert krippendorff_alpha([answers, answers, answers], level=level) == 1
-    counts = rating_counts([0, 0, 1, 1, 2], ["a", "a", "b", "b", "c"])
-    assert fleiss_kappa(counts) == pairwise_agreement(counts) == unanimous_agreement(counts) == 1
-
-
 def test_one_answer_only_says_nothing_of_agreement_beyond_chance() -> None:
     assert math.isnan(cohen_kappa([1, 1], [1, 1]))
     assert math.isnan(fleiss_kappa([[3, 0], [3, 0]]))
@@ -205,12 +195,6 @@ def test_the_share_of_equal_labels_and_its_limits_widen_where_batches_go_togethe
     even, uneven = equal_share(a, alone, batches=batch), equal_share(a, batched, batches=batch)
     assert (even.value, uneven.value, even.n) == (0.75, 0.75, 80)
     assert even.high - even.low < uneven.high - uneven.low
-
-
-@pytest.mark.parametrize("labels", [["x", "x", "x"], ["x"]])
-def test_one_label_has_no_kappa_beyond_chance(labels: list[str]) -> None:
-    found = kappa_interval(labels, labels, batches=list(range(len(labels))))
-    assert math.isnan(found.value)
 
 
 def test_full_agreement_has_no_limits_since_nothing_scatters() -> None:
