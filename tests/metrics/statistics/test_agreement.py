@@ -1,13 +1,16 @@
-"""Agreement of raters, pools, judges and labellings: against scikit-learn, statsmodels and krippendorff."""
+"""Agreement of raters, pools, judges and labellings, copies among raters, and statistics of many draws at once."""
 
 import math
-from typing import Literal
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
 
 import krippendorff
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from scipy import stats
 from sklearn import metrics as sklearn_metrics
 from statsmodels.stats import inter_rater
@@ -18,6 +21,7 @@ from culturekit.metrics import (
     calibrate_judge,
     cohen_kappa,
     compare,
+    correlate,
     fleiss_kappa,
     krippendorff_alpha,
     pairwise_agreement,
@@ -25,7 +29,18 @@ from culturekit.metrics import (
     rating_counts,
     unanimous_agreement,
 )
-from culturekit.metrics.statistics.chance_corrected import LEVELS, equal_share, kappa_interval
+from culturekit.metrics.statistics.chance_corrected import (
+    LEVELS,
+    Level,
+    copied_raters,
+    counts_of,
+    drawn_cohen,
+    equal_share,
+    kappa_interval,
+)
+from culturekit.metrics.statistics.correlations import CORRELATIONS, STATISTICS, Correlation, bootstrap, many_draws
+from culturekit.metrics.statistics.intervals import clustered
+from culturekit.scores.agreement import cohen_of, drawn_statistics, statistics_of
 
 WEIGHTS: tuple[Literal["none", "linear", "quadratic"], ...] = ("none", "linear", "quadratic")
 PAIRS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=40)
@@ -217,3 +232,183 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
         held += [share.low <= truth_share <= share.high, kappa.low <= truth_kappa <= kappa.high]
     assert (held / 400 > 0.92).all()
     assert (held / 400 < 0.985).all()
+
+
+COLUMNS = ("annotator", "question", "criterion", "said", "seconds")
+
+
+def study(
+    seed: int, *, raters: int = 3, items: int = 60, hard: float = 0.5, slips: tuple[float, float] = (0.05, 0.2),
+    choices: int = 5, careless: int = 0, copied: str = "", edits: float = 0.0, timed: bool = False,
+) -> pl.DataFrame:  # fmt: skip
+    """Three questions an item: people slip now and then, more often on hard ones; the careless answer at random."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, choices, (items, 3))
+    chance = np.where(rng.random(truth.shape) < hard, 0.35, 0.0)
+    said: dict[str, tuple[Any, Any]] = {}
+
+    def changed(answers: Any, share: Any) -> Any:
+        return np.where(rng.random(answers.shape) < share, rng.integers(0, choices, answers.shape), answers)
+
+    for rater in range(raters):
+        share = 1.0 if rater < careless else np.maximum(chance, rng.uniform(*slips))
+        said[f"r{rater}"] = changed(truth, share), rng.uniform(8, 40, items).round(1)
+    if copied:
+        answers, times = said[copied]
+        said["z"] = changed(answers, edits), times if timed else rng.uniform(8, 40, items).round(1)
+    rows = [
+        (name, f"{item}/{question}", str(question), str(answers[item, question]), float(times[item]))
+        for name, (answers, times) in said.items() for item in range(items) for question in range(3)
+    ]  # fmt: skip
+    return pl.DataFrame(rows, schema=COLUMNS, orient="row")
+
+
+HONEST: dict[str, Mapping[str, Any]] = {
+    "usual": {},
+    "easy items": {"hard": 0, "slips": (0.0, 0.01)},
+    "trivial items": {"hard": 0, "slips": (0.0, 0.0)},
+    "mostly easy items": {"hard": 0.1, "slips": (0.0, 0.02), "items": 300},
+    "good and bad raters": {"hard": 0.1, "slips": (0.0, 0.3), "raters": 8},
+    "one careless": {"careless": 1},
+    "one careless, easy items": {"careless": 1, "hard": 0, "slips": (0.02, 0.05)},
+    "two alone": {"raters": 2, "hard": 0, "slips": (0.02, 0.05)},
+    "yes or no": {"choices": 2, "hard": 0.1, "slips": (0.0, 0.1), "items": 300},
+}
+
+
+@pytest.mark.parametrize("case", HONEST)
+def test_honest_raters_are_several(case: str) -> None:
+    assert [found for seed in range(40) if (found := copied_raters(study(seed, **HONEST[case])))] == []
+
+
+COPIED: dict[str, Mapping[str, Any]] = {
+    "all answers": {"copied": "r0"},
+    "with one careless": {"copied": "r1", "careless": 1, "raters": 2},
+    "few answers, with their times": {"copied": "r1", "careless": 1, "raters": 2, "items": 20, "timed": True},
+    "nobody else": {"copied": "r0", "raters": 1},
+    "a few answers changed": {"copied": "r0", "edits": 0.01, "items": 200},
+}
+
+
+@pytest.mark.parametrize("case", COPIED)
+def test_a_copy_is_found_with_whose_it_is(case: str) -> None:
+    given = COPIED[case]
+    for seed in range(20):
+        assert copied_raters(study(seed, **given)) == {"z": given["copied"]}
+
+
+def test_of_several_copies_one_stays_and_order_is_nothing() -> None:
+    answers = study(1, copied="r0")
+    again = answers.filter(annotator="z").with_columns(annotator=pl.lit("y"))
+    both = pl.concat([answers, again]).sample(fraction=1, shuffle=True, seed=3)
+    assert copied_raters(both) == {"y": "r0", "z": "r0"}
+    assert copied_raters(both.head(30)) == copied_raters(both.clear()) == {}
+
+
+Table = NDArray[np.float64]
+
+
+def same(one: list[float], many: NDArray[np.float64]) -> None:
+    """Equal to twelve digits, and undefined together."""
+    assert [math.isnan(value) for value in one] == np.isnan(many).tolist()
+    np.testing.assert_allclose(many, one, rtol=0, atol=1e-12, equal_nan=True)
+
+
+def drawn_of(seed: int, clusters: int, *, count: int = 40) -> NDArray[np.int64]:
+    """Draws with replacement, and each of the first three alone as often as there are clusters."""
+    chosen = np.random.default_rng(seed).integers(0, clusters, (count, clusters))
+    chosen[:3] = np.arange(3)[:, None] % clusters
+    return chosen
+
+
+@st.composite
+def answers(data: st.DrawFn) -> Table:
+    """Answers to items, (most answers, n_items): whole numbers, two or more an item, sometimes all alike."""
+    items = data(st.integers(3, 14))
+    numbers = np.random.default_rng(data(st.integers(0, 10**6)))
+    table = numbers.integers(1, data(st.integers(2, 6)), (4, items)).astype(np.float64)
+    table[2:][numbers.random((2, items)) < 0.4] = np.nan
+    return table
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@given(table=answers(), seed=st.integers(0, 1000))
+@settings(max_examples=12, deadline=None)
+def test_agreement(level: Level, table: Table, seed: int) -> None:
+    chosen = drawn_of(seed, table.shape[1])
+    many = drawn_statistics(table, level)
+    assert set(many) == set(statistics_of(level))
+    for metric, statistic in statistics_of(level).items():
+        same([statistic(table[:, row]) for row in chosen], many[metric](chosen))
+
+
+@given(seed=st.integers(0, 10**6), items=st.integers(3, 12))
+@settings(max_examples=12, deadline=None)
+def test_two_annotators(seed: int, items: int) -> None:
+    pairs = np.random.default_rng(seed).integers(1, 4, (2, items)).astype(np.float64)
+    chosen = drawn_of(seed, items)
+    same([cohen_of(pairs[:, row]) for row in chosen], drawn_cohen(pairs)(chosen))
+
+
+@st.composite
+def scored(data: st.DrawFn) -> tuple[Table, list[int]]:
+    """Two scores of items, with ties or without, and the prompts that items belong to."""
+    numbers = np.random.default_rng(data(st.integers(0, 10**6)))
+    count = data(st.integers(4, 30))
+    rows = numbers.normal(size=(count, 2)) * data(st.sampled_from([1.0, 1e-6, 1e6])) + data(st.sampled_from([0, 100]))
+    if data(st.booleans()):
+        rows = np.round(numbers.normal(size=(count, 2)))
+    return rows, numbers.integers(0, max(2, count // data(st.integers(1, 4))), count).tolist()
+
+
+@pytest.mark.parametrize("method", CORRELATIONS)
+@given(case=scored(), seed=st.integers(0, 1000))
+@settings(max_examples=15, deadline=None)
+def test_correlations(method: Correlation, case: tuple[Table, list[int]], seed: int) -> None:
+    data = clustered(*case)
+    chosen = drawn_of(seed, len(data.names))
+    many = many_draws(data, method)
+    assert many is not None
+    if method == "pearson" and np.abs(case[0]).max() > 50:
+        one = [STATISTICS[method](data.take(row)) for row in chosen]
+        np.testing.assert_allclose(many(chosen), one, rtol=0, atol=1e-7, equal_nan=True)
+    else:
+        same([STATISTICS[method](data.take(row)) for row in chosen], many(chosen))
+
+
+@pytest.mark.parametrize("method", CORRELATIONS)
+def test_intervals_do_not_depend_on_how_draws_are_computed(method: Correlation) -> None:
+    numbers = np.random.default_rng(5)
+    pairs = numbers.normal(size=(90, 2)) + numbers.normal(size=(90, 1))
+    prompts = [f"p{number % 30}" for number in range(90)]
+    plain = bootstrap(
+        pairs, statistic=STATISTICS[method], clusters=prompts, resamples=499, rng=np.random.default_rng(1)
+    )
+    quick = correlate(
+        pairs[:, 0], pairs[:, 1], method=method, clusters=prompts, resamples=499, rng=np.random.default_rng(1)
+    )
+    assert (quick.value, quick.low, quick.high) == pytest.approx((plain.value, plain.low, plain.high), abs=1e-12)
+
+
+def test_intervals_of_agreement_do_not_depend_on_it_either() -> None:
+    table = np.random.default_rng(3).integers(1, 6, (3, 80)).astype(np.float64)
+    many = drawn_statistics(table, "ordinal")
+
+    def interval_of(statistic: Callable[[Table], float], *, metric: str | None) -> list[float]:
+        answer = bootstrap(
+            np.arange(80),
+            statistic=lambda rows: statistic(table[:, rows.astype(np.int64)]),
+            resamples=499,
+            rng=np.random.default_rng(2),
+            drawn=None if metric is None else lambda _: many[metric],
+        )
+        return [answer.value, answer.low, answer.high]
+
+    for metric, statistic in statistics_of("ordinal").items():
+        assert interval_of(statistic, metric=metric) == pytest.approx(interval_of(statistic, metric=None), abs=1e-12)
+
+
+def test_numbers_that_are_too_many_to_compare_with_each_other_have_no_shortcut() -> None:
+    table = np.random.default_rng(3).normal(size=(2, 40))
+    assert counts_of(table).shape[1] == 80
+    assert set(drawn_statistics(table, "interval")) == set(statistics_of("interval")) - {"krippendorff_alpha"}
