@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culturekit.core.errors import UsageError
-from culturekit.metrics import dsg_score, vqa_score
+from culturekit.metrics import DSGScore, dsg_score, vqa_score
 
 CHAIN: dict[str, list[str]] = {"plate": [], "food on it": ["plate"], "food is jollof": ["food on it"], "window": []}
 
@@ -17,6 +17,7 @@ CHAIN: dict[str, list[str]] = {"plate": [], "food on it": ["plate"], "food is jo
 def test_a_child_of_a_parent_answered_no_scores_zero_by_the_parents_own_answer() -> None:
     # No plate, yet food on it: that scores 0. Jollof's own parent was answered yes, so it scores 1.
     found = dsg_score([[0, 1, 1, 1]], CHAIN)
+    assert isinstance(found, DSGScore)
     assert found.scores.tolist() == [[0, 0, 1, 1]]
     assert found.valid.tolist() == [[True, False, True, True]]
     assert found.value.tolist() == [0.5]
