@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -120,7 +121,7 @@ def test_prompts_that_are_no_table_of_ours_are_refused(tmp_path: Path, content: 
 
 def matches(folder: Path, *countries: str | None) -> Path:
     """Write matches of images, one of each country."""
-    row = {"model": "m", "artifact_id": "Q1", "artifact": "x", "continent": "Europe"}
+    row: dict[str, Any] = {"model": "m", "artifact_id": "Q1", "artifact": "x", "continent": "Europe"}
     rows = [row | {"image_id": f"{folder.name}-{n}", "country": place} for n, place in enumerate(countries)]
     folder.mkdir()
     return write_table(folder, MATCHES, match_table(rows))

@@ -196,7 +196,7 @@ def test_rates_are_shares_of_all_annotations_of_a_side() -> None:
     assert in_region_rates(TABLE.reverse()).equals(rates)
     drawn = drawn_task2()
     twice = in_region_rates(pl.concat([drawn, drawn.sample(fraction=1, shuffle=True, seed=1)]))
-    assert twice.equals(in_region_rates(drawn).with_columns(n=2 * pl.col("n")).cast(twice.schema))  # type: ignore[arg-type]
+    assert twice.equals(in_region_rates(drawn).with_columns(n=2 * pl.col("n")).cast(twice.schema))
 
 
 def test_regions_are_known_however_they_are_written(tmp_path: Path) -> None:
