@@ -9,8 +9,7 @@ import pytest
 
 from tests.command_line import culturekit
 from tests.kg.exchange.test_sparql import mention
-from tests.kg.sparql_server import Answer, Endpoint, serving
-from tests.kg.wikidata_rdf import as_rdf
+from tests.kg.sparql_server import Answer, Endpoint, as_rdf, serving
 
 WORLD = [
     {"id": "Q1", "type": "item", "labels": {"en": {"language": "en", "value": "root"}}},
