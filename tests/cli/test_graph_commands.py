@@ -15,8 +15,7 @@ from culturekit.core.schemas import CANDIDATES, ITEMS
 from culturekit.core.tables import read_table
 from tests.command_line import culturekit
 from tests.kg.exchange.test_sparql import mention
-from tests.kg.sparql_server import Answer, Endpoint, serving
-from tests.kg.wikidata_rdf import as_rdf
+from tests.kg.sparql_server import Answer, Endpoint, as_rdf, serving
 
 
 @pytest.fixture

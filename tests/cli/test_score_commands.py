@@ -18,8 +18,7 @@ from culturekit.index.embedding.embedding import load_vectors, save_vectors
 from culturekit.metrics import MONK_TONES
 from culturekit.scores.inputs import NamedVectors
 from tests.command_line import culturekit
-from tests.metrics.inclusion.task_worlds import drawn_task1, drawn_task2, line, write_csv
-from tests.metrics.inclusion.test_survey_themes import VOTES, codes
+from tests.metrics.inclusion.task_worlds import VOTES, codes, drawn_task1, drawn_task2, line, write_csv
 from tests.recipes.cultivate.ahead_world import world as ahead_world
 from tests.recipes.linguistic import score_world as spoken
 from tests.scores import value_tables as drawn
