@@ -44,7 +44,7 @@ def label_distributions(matches: pl.DataFrame) -> pl.DataFrame:
         Rows that conform to DISTRIBUTIONS, in the order of its key.
     """
     parts = parts_by_concept(nearest_of(matches))
-    tables = [shares(images, place["concept"], level) for place, images in parts for level in LEVELS]
+    tables = [shares(images, scope["concept"], level) for scope, images in parts for level in LEVELS]
     whole = pl.concat(tables) if tables else pl.DataFrame(schema=DISTRIBUTIONS.schema)
     return whole.sort(DISTRIBUTIONS.key, maintain_order=True)
 
