@@ -1,7 +1,7 @@
 """The images of one model and concept, their repeats and batches, and how their quality and diversity are scored."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated, Literal, TypeAlias
@@ -28,17 +28,15 @@ from culturekit.metrics.diversity.batch_diversity import (
     jackknife,
     jackknife_groups,
     scorer_of_batches,
+    vendi_of_kept,
 )
-from culturekit.metrics.diversity.label_spectra import effective_numbers
 from culturekit.metrics.diversity.labels import (
     LEVELS,
     STANDARD_KERNELS,
-    LabelClasses,
     Missing,
     Weights,
     check_weights,
     code_labels,
-    combined,
     counting_levels,
     kernel_name,
 )
@@ -274,7 +272,14 @@ def whole_diversity(
     if entered > 1:
         # The draw parts the images at random, always in the same way: their order is that of their ids.
         groups = jackknife_groups(len(images.codes), GROUPS, np.random.default_rng(0))
-        corrected = jackknife(score_of_kept(images.codes, weights, q, quality), groups, confidence=confidence)
+        levels = counting_levels(weights)
+        diversity = vendi_of_kept([images.codes[:, level] for level in levels], [weights[level] for level in levels], q)
+
+        def score(kept: NDArray[np.bool_]) -> float:
+            found = diversity(kept) / len(kept)
+            return found if quality is None else found * float(quality[kept].mean())
+
+        corrected = jackknife(score, groups, confidence=confidence)
     beside = {
         "interval": "jackknife, approximate",
         "bias_corrected": corrected.value if math.isfinite(corrected.value) else None,
@@ -282,24 +287,6 @@ def whole_diversity(
     }
     answer = Interval(value, corrected.low, corrected.high, entered, "population")
     return Answer(images, "vs" if quality is None else "qvs", {**params, **beside}, answer, entered, NO_REPEATS)
-
-
-def score_of_kept(
-    codes: NDArray[np.int64], weights: Weights, q: float, quality: Values | None
-) -> Callable[[NDArray[np.bool_]], float]:
-    """Give VS over the number of all images, times the mean quality, as a function of those kept, bool (n_images,)."""
-    levels = counting_levels(weights)
-    columns = [codes[:, level] for level in levels]
-    _, firsts, member = np.unique(combined(columns), return_index=True, return_inverse=True)
-    labels = codes[firsts][:, levels]
-
-    def score(kept: NDArray[np.bool_]) -> float:
-        counts = np.bincount(member[kept], minlength=len(labels))
-        classes = LabelClasses(labels[counts > 0], counts[counts > 0])
-        found = effective_numbers(classes, [weights[level] for level in levels], [q])[0] / len(kept)
-        return found if quality is None else found * float(quality[kept].mean())
-
-    return score
 
 
 # How they are scored.
