@@ -67,13 +67,10 @@ class Equal:
 def equal_images(images: pl.DataFrame, *, seed: int, most: int | None = None) -> Equal:
     """Draw equally many images of every model: of each prompt as many as the model with the fewest has.
 
-    So all models are scored on the same prompts, which weigh the same for each. Where images have no prompts, or
-    no prompt is common to all models, as many are drawn as the smallest model has, whatever they are of.
-
-    Args:
-        images: with model, prompt_id and image_id, each image once.
-        seed: of the draw; that of a model depends on no other model's images but through their number.
-        most: images of a model at most; prompts then give as equally as they can.
+    So all models are scored on the same prompts, which weigh the same for each. Where images have no prompts, or no
+    prompt is common to all models, as many are drawn as the smallest model has, whatever they are of. The draw of a
+    model depends on no other model's images but through their number. Of `most` images of a model at most, prompts give
+    as equally as they can.
     """
     models = images["model"].n_unique()
     if models < 2 and (most is None or images.height <= most):
