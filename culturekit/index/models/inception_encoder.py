@@ -1,8 +1,9 @@
 """InceptionV3: the features that FID and KID compare, and the class probabilities of the inception score."""
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -12,135 +13,64 @@ from PIL import Image
 
 from culturekit.core.digests import digest_file
 from culturekit.core.registry import Spec
-from culturekit.core.torch_places import chosen_device
+from culturekit.core.torch_places import chosen_device, needed_package
 from culturekit.index.encoder import EncoderIdentity, ImageEncoder, Prepared, Vectors
 from culturekit.index.models.torch_device import Batches, TorchOptions, usual_batch
-from culturekit.index.weights import check_complete, known_weights, loaded_tensors
-
-# InceptionV3 as a function of its weights: the one that published FIDs were measured with, and torchvision's.
+from culturekit.index.weights import fill_network, known_weights, loaded_tensors
 
 _SIDE = 299
 _FEATURES = 2048
-_EPSILON = 0.001  # what the normalisation adds to a variance
 _Tensor: TypeAlias = Any  # a torch tensor; planes are (n, channels, height, width)
 
 
 @dataclass(frozen=True, slots=True)
 class _Inception:
-    """The network; `ported` takes the pooling of TensorFlow's graph, whose weights published FIDs were made with."""
+    """Torchvision's network; `ported` takes the pooling of TensorFlow's graph, whose weights published FIDs had."""
 
-    state: Mapping[str, _Tensor]  # tensors by the names that checkpoints give them
-    ported: bool  # whether they come from that graph; else they are torchvision's
-
-    @property
-    def classes(self) -> int:
-        """How many classes it tells apart."""
-        return len(self.state["fc.bias"])
+    layers: Any  # up to the pooled features
+    weight: _Tensor  # of the last layer, (classes, 2048)
+    bias: _Tensor
+    ported: bool  # whether weights come from that graph; else they are torchvision's
 
     def to(self, device: object) -> "_Inception":
-        return replace(self, state={name: tensor.to(device) for name, tensor in self.state.items()})
-
-    def rehearse(self) -> None:
-        """Run on no numbers: what is not complete fails."""
-        shadow, torch = self.to("meta"), importlib.import_module("torch")
-        shadow.logits(shadow.features(torch.zeros(1, 3, _SIDE, _SIDE, device="meta")))
+        return replace(self, layers=self.layers.to(device), weight=self.weight.to(device), bias=self.bias.to(device))
 
     def features(self, pictures: _Tensor) -> _Tensor:
         """Give the pooled features, (n, 2048), of pictures (n, 3, 299, 299)."""
-        planes = self.unit("Conv2d_1a_3x3", pictures, stride=2, padded=False)
-        planes = self.unit("Conv2d_2b_3x3", self.unit("Conv2d_2a_3x3", planes, padded=False))
-        planes = self.unit("Conv2d_3b_1x1", _halved(planes))
-        planes = _halved(self.unit("Conv2d_4a_3x3", planes, padded=False))
-        for name in ("Mixed_5b", "Mixed_5c", "Mixed_5d"):
-            planes = self.block_a(name, planes)
-        planes = self.block_b("Mixed_6a", planes)
-        for name in ("Mixed_6b", "Mixed_6c", "Mixed_6d", "Mixed_6e"):
-            planes = self.block_c(name, planes)
-        planes = self.block_d("Mixed_7a", planes)
-        planes = self.block_e("Mixed_7b", planes, largest=False)
-        return self.block_e("Mixed_7c", planes, largest=self.ported).mean((2, 3))
+        return self.layers(pictures).unflatten(1, (_FEATURES, -1)).mean(2)
 
     def logits(self, features: _Tensor) -> _Tensor:
         """Give a number per class; the published inception score leaves the bias of the ported ones out."""
-        bias = None if self.ported else self.state["fc.bias"]
-        return _functional().linear(features, self.state["fc.weight"], bias)
-
-    def unit(self, name: str, planes: _Tensor, *, stride: int = 1, padded: bool = True) -> _Tensor:
-        """Convolve, normalise, and keep what is above zero; padded, a stride of one keeps the size."""
-        weight = self.state[f"{name}.conv.weight"]
-        padding = (weight.shape[2] // 2, weight.shape[3] // 2) if padded else 0
-        planes = _functional().conv2d(planes, weight, stride=stride, padding=padding)
-        mean, variance = self.state[f"{name}.bn.running_mean"], self.state[f"{name}.bn.running_var"]
-        scale, shift = self.state[f"{name}.bn.weight"], self.state[f"{name}.bn.bias"]
-        return _functional().relu(_functional().batch_norm(planes, mean, variance, scale, shift, eps=_EPSILON))
-
-    def chain(self, name: str, planes: _Tensor, count: int) -> _Tensor:
-        """Put units numbered from 1 behind one another."""
-        for number in range(1, count + 1):
-            planes = self.unit(f"{name}_{number}", planes)
-        return planes
-
-    def pooled(self, name: str, planes: _Tensor, *, largest: bool = False) -> _Tensor:
-        """Pool over windows of three by three, then convolve.
-
-        TensorFlow's mean counts only what lies within the picture, torchvision's counts its border too. In the
-        published graph the last block takes the maximum, where the paper has the mean.
-        """
-        if largest:
-            planes = _functional().max_pool2d(planes, 3, stride=1, padding=1)
-        else:
-            planes = _functional().avg_pool2d(planes, 3, stride=1, padding=1, count_include_pad=not self.ported)
-        return self.unit(f"{name}.branch_pool", planes)
-
-    def block_a(self, name: str, planes: _Tensor) -> _Tensor:
-        """Look through windows of 1, of 5, and of 3 twice."""
-        one = self.unit(f"{name}.branch1x1", planes)
-        wide = self.chain(f"{name}.branch5x5", planes, 2)
-        double = self.chain(f"{name}.branch3x3dbl", planes, 3)
-        return _side_by_side(one, wide, double, self.pooled(name, planes))
-
-    def block_b(self, name: str, planes: _Tensor) -> _Tensor:
-        once = self.unit(f"{name}.branch3x3", planes, stride=2, padded=False)
-        double = self.chain(f"{name}.branch3x3dbl", planes, 2)
-        double = self.unit(f"{name}.branch3x3dbl_3", double, stride=2, padded=False)
-        return _side_by_side(once, double, _halved(planes))
-
-    def block_c(self, name: str, planes: _Tensor) -> _Tensor:
-        """Look through windows of 7, each as a row and a column."""
-        one = self.unit(f"{name}.branch1x1", planes)
-        once = self.chain(f"{name}.branch7x7", planes, 3)
-        twice = self.chain(f"{name}.branch7x7dbl", planes, 5)
-        return _side_by_side(one, once, twice, self.pooled(name, planes))
-
-    def block_d(self, name: str, planes: _Tensor) -> _Tensor:
-        small = self.unit(f"{name}.branch3x3_1", planes)
-        small = self.unit(f"{name}.branch3x3_2", small, stride=2, padded=False)
-        large = self.chain(f"{name}.branch7x7x3", planes, 3)
-        large = self.unit(f"{name}.branch7x7x3_4", large, stride=2, padded=False)
-        return _side_by_side(small, large, _halved(planes))
-
-    def block_e(self, name: str, planes: _Tensor, *, largest: bool) -> _Tensor:
-        """Look through rows and columns side by side."""
-        one = self.unit(f"{name}.branch1x1", planes)
-        once = self.unit(f"{name}.branch3x3_1", planes)
-        twice = self.chain(f"{name}.branch3x3dbl", planes, 2)
-        crossed = [self.unit(f"{name}.branch3x3_2{part}", once) for part in "ab"]
-        crossed += [self.unit(f"{name}.branch3x3dbl_3{part}", twice) for part in "ab"]
-        return _side_by_side(one, *crossed, self.pooled(name, planes, largest=largest))
+        functional = importlib.import_module("torch.nn.functional")
+        return functional.linear(features, self.weight, None if self.ported else self.bias)
 
 
-def _functional() -> Any:  # noqa: ANN401 - a module
-    """Give torch's functions."""
-    return importlib.import_module("torch.nn.functional")
+def _built(state: Mapping[str, _Tensor], *, ported: bool, where: str) -> _Inception:
+    """Build the network of tensors by the names that checkpoints give them."""
+    models = needed_package("torchvision.models.inception", kind="encoder inception", extra="embed")
+    torch = importlib.import_module("torch")
+    with torch.device("meta"):
+        layers = models.Inception3(num_classes=len(state["fc.bias"]), aux_logits=False, init_weights=False)
+    kept = {name: tensor for name, tensor in state.items() if not name.startswith("AuxLogits.")}
+    fill_network(layers, kept, of="InceptionV3", where=where)
+    layers.avgpool = layers.fc = torch.nn.Identity()
+    if ported:
+        inner = partial(torch.nn.functional.avg_pool2d, count_include_pad=False)
+        for name, block in layers.named_children():
+            if hasattr(block, "branch_pool"):
+                pool = torch.nn.functional.max_pool2d if name == "Mixed_7c" else inner
+                block.register_forward_hook(partial(_pooled_again, pool=pool))
+    return _Inception(layers, state["fc.weight"], state["fc.bias"], ported)
 
 
-def _halved(planes: _Tensor) -> _Tensor:
-    """Keep the largest of every window of three by three, two apart."""
-    return _functional().max_pool2d(planes, 3, stride=2)
+def _pooled_again(block: Any, given: tuple[_Tensor], planes: _Tensor, *, pool: Callable[..., _Tensor]) -> _Tensor:  # noqa: ANN401 - a module
+    """Replace the last branch of a block by that of another pooling.
 
-
-def _side_by_side(*planes: _Tensor) -> _Tensor:
-    return importlib.import_module("torch").cat(planes, 1)
+    TensorFlow's mean counts only what lies within the picture, torchvision's counts its border too. In the published
+    graph the last block takes the maximum, where the paper has the mean.
+    """
+    branch = block.branch_pool(pool(given[0], 3, stride=1, padding=1))
+    return importlib.import_module("torch").cat([planes[:, : -branch.shape[1]], branch], 1)
 
 
 Resizing: TypeAlias = Literal["tensorflow", "torch", "clean", "crop"]
@@ -279,7 +209,7 @@ class InceptionEncoder:
             revision="TensorFlow 2015-12-05, ported" if network.ported else "torchvision",
             preprocessing="; ".join(steps) + (f", {logits}" if self.give == "probabilities" else ""),
             dtype="float32",
-            dim=network.classes if self.give == "probabilities" else _FEATURES,
+            dim=len(network.bias) if self.give == "probabilities" else _FEATURES,
         )
 
     def prepare(self, picture: NDArray[np.uint8]) -> Prepared:
@@ -303,7 +233,7 @@ class InceptionEncoder:
 
     def describe(self, pictures: Sequence[Prepared]) -> _Described:
         """Run prepared pictures through the network once, for FID, KID and the inception score."""
-        both = self.batches.run(self.run_batch, pictures, dim=_FEATURES + self.network.classes)
+        both = self.batches.run(self.run_batch, pictures, dim=_FEATURES + len(self.network.bias))
         return _Described(*map(np.ascontiguousarray, np.split(both, [_FEATURES], axis=1)))
 
     def run_batch(self, pictures: Sequence[Prepared]) -> Vectors:
@@ -322,6 +252,6 @@ def make(spec: Spec) -> ImageEncoder:
         expected="fid-inception (1,008 classes) or inception (1,000 classes)",
         convert="--kind fid-inception --out inception.safetensors",
     )  # fmt: skip
-    network = _Inception(loaded_tensors(path, asked_by="the encoder inception"), kind == "fid-inception")
-    check_complete(network.rehearse, of="InceptionV3", where=str(path))
+    tensors = loaded_tensors(path, asked_by="the encoder inception")
+    network = _built(tensors, ported=kind == "fid-inception", where=str(path))
     return InceptionEncoder(network, digest_file(path), options)

@@ -183,34 +183,33 @@ def quietly() -> Iterator[None]:
             from_package.enable_progress_bar()
 
 
-def load_model(folder: ModelFolder, family: Family, *, device: Any, dtype: Any) -> Any:  # noqa: ANN401 - torch types
-    """Load a model from its safetensors; no weight is made up, no code of the folder is run."""
+def checked_model(kind: str, folder: Path | None, *, where: str, **settings: Any) -> Any:  # noqa: ANN401 - torch types
+    """Load a model of transformers, of a folder or of the tensors and the config in `settings`; none is made up."""
     transformers = needed_package("transformers", kind="encoder transformers", extra="embed")
-    check_safetensors(weight_files(folder.path))
     try:
         with quietly():
-            model, report = getattr(transformers, family.model).from_pretrained(
-                folder.path,
-                local_files_only=True,
-                use_safetensors=True,
-                trust_remote_code=False,
-                dtype=dtype,
-                output_loading_info=True,
-            )
+            model, report = getattr(transformers, kind).from_pretrained(folder, output_loading_info=True, **settings)
     except (OSError, ValueError, RuntimeError, TypeError, KeyError) as error:
         raise IntegrityError(
             "the model cannot be loaded: its weights and its config.json do not belong together",
-            where=str(folder.path),
+            where=where,
             found=str(error).strip().partition("\n")[0],
         ) from error
     missing = sorted(report["missing_keys"])
     if missing:
         raise IntegrityError(
             "weights are missing, and would be made up at random",
-            where=str(folder.path),
+            where=where,
             found=f"{len(missing)} missing, such as {missing[0]}",
         )
-    return model.to(device).eval()
+    return model.eval()
+
+
+def load_model(folder: ModelFolder, family: Family, *, device: Any, dtype: Any) -> Any:  # noqa: ANN401 - torch types
+    """Load a model from its safetensors; no code of the folder is run."""
+    check_safetensors(weight_files(folder.path))
+    safe = {"local_files_only": True, "use_safetensors": True, "trust_remote_code": False}
+    return checked_model(family.model, folder.path, where=str(folder.path), dtype=dtype, **safe).to(device)
 
 
 def load_tokenizer(folder: ModelFolder) -> tuple[Any, _Rewrite]:
