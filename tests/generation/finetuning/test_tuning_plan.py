@@ -29,7 +29,10 @@ def asked(tmp_path: Path, model: str, *more: object) -> str:
 
 
 @pytest.mark.parametrize("model", ["simulated", "diffusers:x?steps=3", "diffusers:x?lora=y", "embedded"])
-def test_only_a_pipeline_with_what_says_how_it_is_loaded_is_trained(tmp_path: Path, model: str) -> None:
+def test_only_a_pipeline_with_what_says_how_it_is_loaded_is_trained_on_sides_of_whole_eights(
+    tmp_path: Path, model: str
+) -> None:
+    assert "a side of 20 pixels" in asked(tmp_path, "diffusers:x", "--size", 20)
     assert "diffusers:FOLDER with no option but device, dtype, revision, variant" in asked(tmp_path, model)
 
 
@@ -69,10 +72,6 @@ def test_the_plan_reads_headers_alone(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, [*map(str, words), "--model", model, "--plan"])
     assert done.stdout.splitlines()[:2] == ["10 steps: 5 passes over 4 pairs", "66 numbers are learned"]
     assert not (tmp_path / "tuned").exists()
-
-
-def test_sides_are_whole_eights(tmp_path: Path) -> None:
-    assert "a side of 20 pixels" in asked(tmp_path, "diffusers:x", "--size", 20)
 
 
 @pytest.mark.parametrize("package", ["torch", "peft", "diffusers"])

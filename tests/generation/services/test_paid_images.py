@@ -1,7 +1,7 @@
 import base64
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -39,12 +39,14 @@ pytest.importorskip("openai")
 pytest.importorskip("google.genai")
 
 
-@pytest.fixture(autouse=True)
-def key(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="module")
+def key() -> Iterator[None]:
     """Keys lie in the environment only."""
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setenv("GEMINI_API_KEY", KEY)
-    monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("OPENAI_API_KEY", KEY)
+        patched.setenv("GEMINI_API_KEY", KEY)
+        patched.delenv("GOOGLE_API_KEY", raising=False)
+        yield
 
 
 SpecOf = Callable[..., str]
@@ -90,10 +92,13 @@ def test_a_finished_slot_is_never_bought_again(spec: SpecOf, tmp_path: Path) -> 
     assert both.filter(both["slot"] == 0)["sha256"].to_list() == first["sha256"].to_list()
 
 
-def test_the_ledger_says_what_the_service_bills(tmp_path: Path) -> None:
+def test_the_ledger_says_what_the_service_bills_or_counts_images_with_a_stated_price(tmp_path: Path) -> None:
     with running_server() as server:
         buy(openai(server), tmp_path)
         sold = server.stats()["delivered"]
+        buy(openai(server, model="my-model", image_price=0.04), tmp_path / "stated")
+    total = read_ledger(journals_below([tmp_path / "stated/out"])).total
+    assert (total.input_tokens, total.output_tokens, total.usd) == (0, 4, 0.16)
     total = read_ledger(journals_below([tmp_path / "out"])).total
     assert (total.input_tokens, total.output_tokens) == (sold["input_tokens"], sold["output_tokens"])
     assert total.output_tokens == 4 * 272
@@ -130,48 +135,36 @@ def test_progress_counts_images_bought_now_and_before(tmp_path: Path, monkeypatc
     assert heard[1].done == heard[1].total == 20
 
 
-def test_one_call_asks_for_several_images_of_a_prompt(tmp_path: Path) -> None:
+def test_one_call_asks_for_several_images_and_what_is_left_out_or_too_much_is_said(tmp_path: Path) -> None:
     with running_server() as server:
-        buy(openai(server, n=4), tmp_path, plan=ImagePlan(slots=6))
-        asked = server.stats()["operations"]["images"]
-    rows = images_of(tmp_path)
-    assert asked == 4 * 2
-    assert rows.height == 24
-    assert rows["sha256"].n_unique() == 24
-    assert {json.loads(text)["n"] for text in rows["provider_params"]} == {4, 2}
+        buy(openai(server, n=4), tmp_path / "some", plan=ImagePlan(slots=6))
+        assert server.stats()["operations"]["images"] == 4 * 2
+        rows = images_of(tmp_path / "some")
+        assert rows.height == rows["sha256"].n_unique() == 24
+        assert {json.loads(text)["n"] for text in rows["provider_params"]} == {4, 2}
+        server.follow(Script(pictures=Pictures(more=-1)))
+        buy(openai(server, n=3), tmp_path / "less", plan=ImagePlan(slots=3))
+        rows = images_of(tmp_path / "less")
+        assert rows["status"].to_list() == ["ok", "ok", "filtered"] * 4
+        assert "2 images in place of those asked for" in rows["reason"][2]
+        server.follow(Script(pictures=Pictures(more=1)))
+        for spec in SPECS:
+            buy(spec(server), tmp_path / spec.__name__)
+            rows = images_of(tmp_path / spec.__name__)
+            assert [json.loads(text)["candidates"] for text in rows["provider_params"]] == [2] * 4
 
 
-def test_images_left_out_of_a_reply_are_rows(tmp_path: Path) -> None:
-    with running_server(Script(pictures=Pictures(more=-1))) as server:
-        buy(openai(server, n=3), tmp_path, plan=ImagePlan(slots=3))
-    rows = images_of(tmp_path)
-    assert rows["status"].to_list() == ["ok", "ok", "filtered"] * 4
-    assert "2 images in place of those asked for" in rows["reason"][2]
-
-
-@pytest.mark.parametrize("spec", SPECS)
-def test_candidates_beyond_those_asked_for_are_noted(spec: SpecOf, tmp_path: Path) -> None:
-    with running_server(Script(pictures=Pictures(more=1))) as server:
-        buy(spec(server), tmp_path)
-    rows = images_of(tmp_path)
-    assert rows.height == 4
-    assert {json.loads(text)["candidates"] for text in rows["provider_params"]} == {2}
-
-
-def test_a_revised_prompt_says_that_a_rewriter_was_on(tmp_path: Path) -> None:
+def test_a_revised_prompt_tells_a_rewriter_and_what_a_service_that_filters_lets_through_has_passed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Service, "owns", lambda *_: True)
     with running_server(Script(pictures=Pictures(revised=True))) as server:
         run = buy(openai(server), tmp_path)
     rows = images_of(tmp_path)
+    assert set(rows["safety"]) == {"passed"}
     assert set(rows["rewriter"]) == {"on"}
     assert rows["prompt_revised"][0] == f"A photo of {TEXTS['p1']}"
     assert run.manifest.notes["traits"]["rewriter"] == {"on": 4}
-
-
-def test_what_a_service_that_filters_lets_through_has_passed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Service, "owns", lambda *_: True)
-    with running_server() as server:
-        buy(openai(server), tmp_path)
-    assert set(images_of(tmp_path)["safety"]) == {"passed"}
 
 
 @pytest.mark.parametrize(("form", "suffix"), [("png", ".png"), ("jpeg", ".jpg"), ("webp", ".webp")])
@@ -231,13 +224,6 @@ def test_the_size_in_the_table_is_that_of_the_picture_and_not_of_the_request(tmp
             assert (row["width"], row["height"]) == picture.size == (16, 16)
 
 
-def test_images_with_a_stated_price_are_counted_as_images(tmp_path: Path) -> None:
-    with running_server() as server:
-        buy(openai(server, model="my-model", image_price=0.04), tmp_path)
-    total = read_ledger(journals_below([tmp_path / "out"])).total
-    assert (total.input_tokens, total.output_tokens, total.usd) == (0, 4, 0.16)
-
-
 def test_the_same_replies_give_the_same_bytes(tmp_path: Path) -> None:
     plan = ImagePlan(slots=3)
     with running_server(Script(latency=0.01, jitter=0.02)) as server:
@@ -267,33 +253,23 @@ def test_other_colours_are_written_anew(mode: str, shown: int, tmp_path: Path, m
     assert (written.mode, np.asarray(written).min()) == ("RGB", shown)
 
 
-def test_pictures_at_addresses_are_fetched_once(tmp_path: Path) -> None:
+def test_pictures_at_addresses_are_fetched_once_and_one_that_is_gone_is_tried_again_for_nothing(tmp_path: Path) -> None:
     with running_server() as server:
-        address = f"{server.url}/pictures/{{digest}}/{{place}}"
-        server.follow(Script(pictures=Pictures(address=address, revised=True)))
+        address = f"{server.url}/pictures/{{digest}}/{{place}}?secret"
+        server.follow(Script(pictures=Pictures(address=address, revised=True, status=404)))
         backend = openai(server, model="dall-e-3", quality="standard", response_format="url", image_price=0.04)
         buy(backend, tmp_path)
+        gone = images_of(tmp_path)
+        server.follow(Script(pictures=Pictures(address=address, revised=True)))
+        buy(backend, tmp_path, fresh=True)
         first = images_of(tmp_path)
         server.follow(Script(pictures=Pictures(address=address, status=410)))
         buy(backend, tmp_path, fresh=True)
         assert server.stats()["online"]["replies"] == 4
-    assert set(first["status"]) == {"ok"}
-    assert images_of(tmp_path).equals(first)
-
-
-def test_an_address_that_is_gone_is_a_row_and_tried_again_for_nothing(tmp_path: Path) -> None:
-    with running_server() as server:
-        address = f"{server.url}/pictures/{{digest}}/{{place}}?secret"
-        server.follow(Script(pictures=Pictures(address=address, status=404)))
-        backend = openai(server, response_format="url")
-        buy(backend, tmp_path)
-        gone = images_of(tmp_path)
-        server.follow(Script(pictures=Pictures(address=address)))
-        buy(backend, tmp_path, fresh=True)
-        assert server.stats()["online"]["replies"] == 4
     assert set(gone["status"]) == {"failed"}
     assert all("status 404" in reason and "secret" not in reason for reason in gone["reason"])
-    assert set(images_of(tmp_path)["status"]) == {"ok"}
+    assert set(first["status"]) == {"ok"}
+    assert images_of(tmp_path).equals(first)
 
 
 def test_a_server_that_takes_seeds_is_told_them(tmp_path: Path) -> None:
