@@ -88,7 +88,7 @@ PAIR_MEASURES: Registry[PairMeasure] = Registry(
             "LPIPS on AlexNet, VGG-16 or SqueezeNet: lpips:FILE, or lpips:HEADS?backbone=FILE, both safetensors",
             options="culturekit.index.raters.picture_spread:Options",
             extra="embed",
-            packages=("torch",),
+            packages=("torch", "torchvision"),
         )
     ],
     point="measure",
