@@ -1,8 +1,9 @@
 """InceptionV3, LPIPS and ImageReward against torch-fidelity, torchmetrics and BLIP as transformers has it."""
 
 import json
+import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -103,10 +104,7 @@ def test_features_and_probabilities_are_those_of_torchvision_ported_ones_pooled_
     found = encoder(files[ported])
     prepared = [found.prepare(picture) for picture in pictures]
     described = found.describe(prepared)
-    weights, inception = (
-        safetensors.load_file(files[ported]),
-        __import__("torchvision.models.inception", fromlist=["F"]),
-    )
+    weights, inception = safetensors.load_file(files[ported]), pytest.importorskip("torchvision.models.inception")
     network = inception.Inception3(num_classes=len(weights["fc.bias"]), aux_logits=False, init_weights=False).eval()
     network.load_state_dict(weights)
     if ported:
@@ -160,26 +158,71 @@ def test_weights_and_resizing_are_named_in_the_identity(files: dict[bool, Path])
     assert "1008" not in lines[0].preprocessing
 
 
-def test_what_is_not_inception_is_refused(files: dict[bool, Path], tmp_path: Path) -> None:
-    other = tmp_path / "other.safetensors"
+def random_lpips(
+    path: Path, model: str = "alexnet", *, heads: bool = True, layers: bool = True, prefix: str = "net.slice1"
+) -> Path:
+    """Random numbers for one of torchvision's networks, and random heads."""
+    if mend_torchvision() in ("absent", "hidden"):
+        pytest.skip("needs torchvision")
+    with torch.device("meta"):
+        shapes = getattr(pytest.importorskip("torchvision.models"), model)(weights=None).features.state_dict()
+    generator, found = torch.Generator().manual_seed(0), dict[str, Any]()
+    for name, tensor in shapes.items() if layers else ():
+        scale = (2 / tensor[0].numel()) ** 0.5 if tensor.dim() > 1 else 0.01
+        found[f"{prefix}.{name}"] = torch.randn(tensor.shape, generator=generator) * scale
+    for index, (channels, _) in enumerate(COMPARED[model] if heads else ()):
+        found[f"lin{index}.model.1.weight"] = torch.rand((1, channels, 1, 1), generator=generator)
+    safetensors.save_file(found, path)
+    return path
+
+
+# channels and side of what is compared of a picture of 64 x 64: the answers behind a ReLU, before they are pooled
+COMPARED: Mapping[str, Sequence[tuple[int, int]]] = {
+    "alexnet": ((64, 15), (192, 7), (384, 3), (256, 3), (256, 3)),
+    "vgg16": ((64, 64), (128, 32), (256, 16), (512, 8), (512, 4)),
+    "squeezenet1_1": ((64, 31), (128, 15), (256, 7), (384, 3), (384, 3), (512, 3), (512, 3)),
+}
+
+
+@pytest.mark.parametrize(("model", "short"), [("alexnet", "alex"), ("vgg16", "vgg"), ("squeezenet1_1", "squeeze")])
+def test_the_layers_that_are_compared_are_the_published_ones(model: str, short: str, tmp_path: Path) -> None:
+    found = measure(random_lpips(tmp_path / "lpips.safetensors", model))
+    assert found.name == f"lpips-{short}"
+    picture = torch.randn(1, 3, 64, 64)
+    planes = list(found.network.taken(picture))
+    shift, scale = (torch.tensor(one)[:, None, None] for one in ((-0.030, -0.088, -0.188), (0.458, 0.448, 0.450)))
+    first = found.network.layers[: 4 if short == "vgg" else 2]
+    assert torch.allclose(planes[0], first((picture - shift) / scale), atol=1e-5)
+    assert tuple((plane.shape[1], plane.shape[2]) for plane in planes) == COMPARED[model]
+    assert min(float(plane.min()) for plane in planes) == 0
+
+
+@pytest.mark.parametrize(("spec", "whose", "dropped"), [
+    ("inception:", "InceptionV3", "Mixed_6c.branch7x7_2.conv.weight"), ("lpips:", "LPIPS", "net.slice1.6.bias"),
+])  # fmt: skip
+def test_weights_of_others_and_those_that_are_cut_or_not_whole_are_refused(
+    spec: str, whose: str, dropped: str, files: dict[bool, Path], tmp_path: Path
+) -> None:
+    make_one = make_inception if whose == "InceptionV3" else make
+    good = files[True] if whose == "InceptionV3" else random_lpips(tmp_path / "good.safetensors")
+    other, cut, less = (tmp_path / f"{name}.safetensors" for name in ("other", "cut", "less"))
     safetensors.save_file({"weight": torch.zeros(3)}, other)
-    with pytest.raises(IntegrityError, match="not those of InceptionV3"):
-        encoder(other)
-    cut = tmp_path / "cut.safetensors"
-    cut.write_bytes(files[True].read_bytes()[:-1])
-    with pytest.raises(IntegrityError, match="cut or changed"):
-        encoder(cut)
-    weights = safetensors.load_file(files[True])
-    del weights["Mixed_6c.branch7x7_2.conv.weight"]
-    safetensors.save_file(weights, tmp_path / "less.safetensors")
-    with pytest.raises(IntegrityError, match="not complete"):
-        encoder(tmp_path / "less.safetensors")
+    cut.write_bytes(good.read_bytes()[:-1])
+    safetensors.save_file({k: v for k, v in safetensors.load_file(good).items() if k != dropped}, less)
     pickled = tmp_path / "weights.pth"
     pickled.write_bytes(b"")
-    with pytest.raises(UsageError, match="culturekit weights convert"):
-        encoder(pickled)
-    with pytest.raises(UsageError, match="no such file"):
-        encoder(tmp_path / "missing.safetensors")
+    for path, error, words in (
+        (other, IntegrityError, f"not those of {whose}"), (cut, IntegrityError, "cut or changed"),
+        (less, IntegrityError, rf"not complete.*\b{re.escape(dropped.removeprefix('net.slice1.'))}"),
+        (pickled, UsageError, "culturekit weights convert"),
+        (tmp_path / "missing.safetensors", UsageError, "no such file"),
+    ):  # fmt: skip
+        with pytest.raises(error, match=words):
+            make_one(parse_spec(f"{spec}{path}"))
+    with pytest.raises(UsageError, match="needs a file of weights; expected lpips:FILE"):
+        make(parse_spec("lpips"))
+    with pytest.raises(UsageError, match="at least 32"):
+        make(parse_spec("lpips:any.safetensors?side=8"))
     with pytest.raises(UsageError, match="no option size"):
         encoder(files[True], "&size=3")
 
@@ -244,25 +287,8 @@ def naive(result: LpipsMeasure, first: Any, second: Any) -> float:
     return total
 
 
-def tiny_alexnet(path: Path, *, seed: int = 0, heads: bool = True, layers: bool = True, prefix: str = "net") -> Path:
-    """An AlexNet of the real widths with random numbers, and random heads."""
-    generator = torch.Generator().manual_seed(seed)
-    shapes = {0: (64, 3, 11, 11), 3: (192, 64, 5, 5), 6: (384, 192, 3, 3), 8: (256, 384, 3, 3), 10: (256, 256, 3, 3)}
-    state: dict[str, Any] = {}
-    for index, (number, shape) in enumerate(shapes.items()):
-        name = f"net.slice{index + 1}.{number}" if prefix == "net" else f"features.{number}"
-        scale = (2 / (shape[1] * shape[2] * shape[3])) ** 0.5
-        if layers:
-            state[f"{name}.weight"] = torch.randn(shape, generator=generator) * scale
-            state[f"{name}.bias"] = torch.randn(shape[0], generator=generator) * 0.01
-        if heads:
-            state[f"lin{index}.model.1.weight"] = torch.rand((1, shape[0], 1, 1), generator=generator)
-    safetensors.save_file(state, path)
-    return path
-
-
 def test_distances_are_the_sums_that_the_paper_writes(five: list[NDArray[np.uint8]], tmp_path: Path) -> None:
-    result = measure(tiny_alexnet(tmp_path / "alex.safetensors"))
+    result = measure(random_lpips(tmp_path / "alex.safetensors"))
     ready = [result.prepare(picture) for picture in five[:3]]
     found = result.distances(ready)
     for i, j in ((0, 1), (0, 2), (1, 2)):
@@ -270,14 +296,11 @@ def test_distances_are_the_sums_that_the_paper_writes(five: list[NDArray[np.uint
 
 
 def test_heads_and_network_may_lie_in_two_files(five: list[NDArray[np.uint8]], tmp_path: Path) -> None:
-    whole = measure(tiny_alexnet(tmp_path / "whole.safetensors"))
-    heads = tiny_alexnet(tmp_path / "heads.safetensors", layers=False)
-    other = tiny_alexnet(tmp_path / "alexnet.safetensors", prefix="features")
-    state = {name: tensor for name, tensor in safetensors.load_file(other).items() if name.startswith("features")}
-    safetensors.save_file(state, other)
+    whole = measure(random_lpips(tmp_path / "whole.safetensors"))
+    heads = random_lpips(tmp_path / "heads.safetensors", layers=False)
+    other = random_lpips(tmp_path / "alexnet.safetensors", heads=False, prefix="features")
     with pytest.raises(UsageError, match="heads of LPIPS alone"):
         measure(heads)
-    # Random heads and layers are drawn alternately: only the kind of the files, not their numbers, is alike.
     parted = measure(heads, f"side=64&backbone={other}")
     ready = [whole.prepare(picture) for picture in five[:2]]
     assert parted.distances(ready)[0, 1] == pytest.approx(naive(parted, *ready), rel=1e-5)
@@ -285,7 +308,7 @@ def test_heads_and_network_may_lie_in_two_files(five: list[NDArray[np.uint8]], t
 
 
 def test_pictures_are_resized_unless_told_not_to(tmp_path: Path) -> None:
-    path = tiny_alexnet(tmp_path / "alex.safetensors")
+    path = random_lpips(tmp_path / "alex.safetensors")
     wide, small = np.zeros((64, 96, 3), np.uint8), np.zeros((16, 16, 3), np.uint8)
     result = measure(path, "side=64")
     assert {result.prepare(picture).shape for picture in (wide, small)} == {(3, 64, 64)}
@@ -298,30 +321,8 @@ def test_pictures_are_resized_unless_told_not_to(tmp_path: Path) -> None:
     assert result.parameters["preprocessing"] != plain.parameters["preprocessing"]
 
 
-def test_what_is_not_lpips_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="needs a file of weights; expected lpips:FILE"):
-        make(parse_spec("lpips"))
-    with pytest.raises(UsageError, match="no such file"):
-        make(parse_spec("lpips:nowhere.safetensors"))
-    pickled = tmp_path / "alex.pth"
-    torch.save({}, pickled)
-    with pytest.raises(UsageError, match="not safetensors"):
-        make(parse_spec(f"lpips:{pickled}"))
-    path = tmp_path / "other.safetensors"
-    safetensors.save_file({"weight": torch.zeros(2, 2)}, path)
-    with pytest.raises(IntegrityError, match="not those of LPIPS"):
-        make(parse_spec(f"lpips:{path}"))
-    whole = safetensors.load_file(tiny_alexnet(tmp_path / "whole.safetensors"))
-    del whole["net.slice3.6.bias"]
-    safetensors.save_file(whole, tmp_path / "cut.safetensors")
-    with pytest.raises(IntegrityError, match="not complete"):
-        make(parse_spec(f"lpips:{tmp_path / 'cut.safetensors'}"))
-    with pytest.raises(UsageError, match="at least 32"):
-        make(parse_spec(f"lpips:{tmp_path / 'whole.safetensors'}?side=8"))
-
-
 def test_the_stage_gives_the_same_bytes_for_any_number_of_workers(tmp_path: Path) -> None:
-    weights = tiny_alexnet(tmp_path / "alex.safetensors")
+    weights = random_lpips(tmp_path / "alex.safetensors")
     images = drawn(tmp_path / "images", 18, slots=2)
     tables = {}
     for workers in (1, 3):
