@@ -2,7 +2,7 @@
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
@@ -23,44 +23,28 @@ _FEATURES = 2048
 _Tensor: TypeAlias = Any  # a torch tensor; planes are (n, channels, height, width)
 
 
-@dataclass(frozen=True, slots=True)
-class _Inception:
-    """Torchvision's network; `ported` takes the pooling of TensorFlow's graph, whose weights published FIDs had."""
+def _built(state: Mapping[str, _Tensor], *, ported: bool, where: str) -> tuple[Any, Any]:
+    """Build torchvision's network up to its pooled features, and its last layer, of tensors as checkpoints name them.
 
-    layers: Any  # up to the pooled features
-    weight: _Tensor  # of the last layer, (classes, 2048)
-    bias: _Tensor
-    ported: bool  # whether weights come from that graph; else they are torchvision's
-
-    def to(self, device: object) -> "_Inception":
-        return replace(self, layers=self.layers.to(device), weight=self.weight.to(device), bias=self.bias.to(device))
-
-    def features(self, pictures: _Tensor) -> _Tensor:
-        """Give the pooled features, (n, 2048), of pictures (n, 3, 299, 299)."""
-        return self.layers(pictures).unflatten(1, (_FEATURES, -1)).mean(2)
-
-    def logits(self, features: _Tensor) -> _Tensor:
-        """Give a number per class; the published inception score leaves the bias of the ported ones out."""
-        functional = importlib.import_module("torch.nn.functional")
-        return functional.linear(features, self.weight, None if self.ported else self.bias)
-
-
-def _built(state: Mapping[str, _Tensor], *, ported: bool, where: str) -> _Inception:
-    """Build the network of tensors by the names that checkpoints give them."""
+    Of `ported` weights, those of TensorFlow's graph that published FIDs had, it has that graph's pooling, and no bias
+    in the last layer, as the published inception score has none.
+    """
     models = needed_package("torchvision.models.inception", kind="encoder inception", extra="embed")
     torch = importlib.import_module("torch")
     with torch.device("meta"):
         layers = models.Inception3(num_classes=len(state["fc.bias"]), aux_logits=False, init_weights=False)
     kept = {name: tensor for name, tensor in state.items() if not name.startswith("AuxLogits.")}
     fill_network(layers, kept, of="InceptionV3", where=where)
-    layers.avgpool = layers.fc = torch.nn.Identity()
+    last, layers.avgpool = layers.fc, torch.nn.Identity()
+    layers.fc = layers.avgpool
     if ported:
+        last.bias = None
         inner = partial(torch.nn.functional.avg_pool2d, count_include_pad=False)
         for name, block in layers.named_children():
             if hasattr(block, "branch_pool"):
                 pool = torch.nn.functional.max_pool2d if name == "Mixed_7c" else inner
                 block.register_forward_hook(partial(_pooled_again, pool=pool))
-    return _Inception(layers, state["fc.weight"], state["fc.bias"], ported)
+    return layers, last
 
 
 def _pooled_again(block: Any, given: tuple[_Tensor], planes: _Tensor, *, pool: Callable[..., _Tensor]) -> _Tensor:  # noqa: ANN401 - a module
@@ -191,25 +175,26 @@ class InceptionEncoder:
         "alike, not whether they show one culture."
     )
 
-    def __init__(self, network: _Inception, weights: str, options: Options) -> None:
-        """Take a network and the hash of its weights."""
+    def __init__(self, layers: Any, last: Any, weights: str, options: Options, *, ported: bool) -> None:  # noqa: ANN401
+        """Take a network without its last layer, that layer, and the hash of the weights."""
         self.device = chosen_device(options.device)
-        self.network, self.give = network.to(self.device), options.give
-        usual: Resizing = "tensorflow" if network.ported else "crop"
+        self.layers, self.last, self.give = layers.to(self.device), last.to(self.device), options.give
+        self.classes = int(last.out_features)
+        usual: Resizing = "tensorflow" if ported else "crop"
         self.resizing: Resizing = usual if options.resize == "auto" else options.resize
         # whether grey is 128, as in the published graph, or 127.5, as pytorch-fid and torchvision have it
-        self.centred = network.ported and self.resizing != "torch"
+        self.centred = ported and self.resizing != "torch"
         self.batch_size = usual_batch(TorchOptions(batch=options.batch), self.device)
         self.batches = Batches(self.batch_size)
         steps = [_RESIZINGS[self.resizing], "(x - 128) / 128" if self.centred else "x / 127.5 - 1", _GIVEN[self.give]]
-        logits = "softmax of the logits" + (" without their bias" if network.ported else "")
+        logits = "softmax of the logits" + (" without their bias" if ported else "")
         self.identity = EncoderIdentity(
             name="inception" if self.give == "unit" else f"inception {self.give}",
             weights=weights,
-            revision="TensorFlow 2015-12-05, ported" if network.ported else "torchvision",
+            revision="TensorFlow 2015-12-05, ported" if ported else "torchvision",
             preprocessing="; ".join(steps) + (f", {logits}" if self.give == "probabilities" else ""),
             dtype="float32",
-            dim=len(network.bias) if self.give == "probabilities" else _FEATURES,
+            dim=self.classes if self.give == "probabilities" else _FEATURES,
         )
 
     def prepare(self, picture: NDArray[np.uint8]) -> Prepared:
@@ -233,14 +218,15 @@ class InceptionEncoder:
 
     def describe(self, pictures: Sequence[Prepared]) -> _Described:
         """Run prepared pictures through the network once, for FID, KID and the inception score."""
-        both = self.batches.run(self.run_batch, pictures, dim=_FEATURES + len(self.network.bias))
+        both = self.batches.run(self.run_batch, pictures, dim=_FEATURES + self.classes)
         return _Described(*map(np.ascontiguousarray, np.split(both, [_FEATURES], axis=1)))
 
     def run_batch(self, pictures: Sequence[Prepared]) -> Vectors:
         """Give features and probabilities side by side."""
         torch = importlib.import_module("torch")
-        features = self.network.features(torch.from_numpy(np.stack(pictures)).to(self.device))
-        both: Vectors = torch.cat([features, self.network.logits(features).softmax(dim=1)], 1).cpu().numpy()
+        planes = self.layers(torch.from_numpy(np.stack(pictures)).to(self.device)).unflatten(1, (_FEATURES, -1))
+        features = planes.mean(2)
+        both: Vectors = torch.cat([features, self.last(features).softmax(dim=1)], 1).cpu().numpy()
         return both
 
 
@@ -253,5 +239,6 @@ def make(spec: Spec) -> ImageEncoder:
         convert="--kind fid-inception --out inception.safetensors",
     )  # fmt: skip
     tensors = loaded_tensors(path, asked_by="the encoder inception")
-    network = _built(tensors, ported=kind == "fid-inception", where=str(path))
-    return InceptionEncoder(network, digest_file(path), options)
+    ported = kind == "fid-inception"
+    layers, last = _built(tensors, ported=ported, where=str(path))
+    return InceptionEncoder(layers, last, digest_file(path), options, ported=ported)
