@@ -315,6 +315,15 @@ def parts_by_group(pictures: pl.DataFrame, *, item: str = "image_id") -> Iterato
         yield from groups.partition_by("group", maintain_order=True)
 
 
+def parts_by_concept(rows: pl.DataFrame) -> Iterator[tuple[Row, pl.DataFrame]]:
+    """Part rows by model and concept, with where they stand; a model of several concepts also stands as a whole."""
+    for (model,), part in rows.sort("model", "concept").group_by("model", maintain_order=True):
+        concepts = part.partition_by("concept", maintain_order=True)
+        yield from (({"model": model, "concept": each["concept"][0]}, each) for each in concepts)
+        if len(concepts) > 1:
+            yield {"model": model, "concept": None}, part
+
+
 def over_prompts(values: pl.DataFrame, *, confidence: float) -> Interval:
     """Average prompt_id, item and value over images and then over prompts; an image without a prompt is its own."""
     keyed = values.with_columns(unit_id=pl.coalesce("prompt_id", "item"))

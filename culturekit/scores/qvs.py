@@ -62,7 +62,7 @@ def score_bounds(matches: pl.DataFrame, images: pl.DataFrame, *, options: QvsOpt
     rows, unknown = asked_images(matches, images)
     answers = [
         answer
-        for collection in image_collections(rows, missing=options.missing, size=options.size, partial="drop")
+        for collection in image_collections(rows, replace(options, partial="drop"))
         if collection.repeats is not None and not unknown.isdisjoint(collection.images)
         for answer in bounded_answers(collection, unknown, options)
     ]
@@ -105,10 +105,7 @@ def bounded_answers(images: ImageCollection, unknown: frozenset[str], options: Q
             bounds = batch_bounds(images, known, weights=weights, q=q)
             params = {**kernel_params(images, weights, q, options), **shares}
             for metric, values in zip(("vs_worst", "vs_best"), bounds.T, strict=True):
-                yield over_repeats(
-                    images, values, images.batches.rows[:, 0], (metric, params), entered, target=options.target,
-                    confidence=options.confidence,
-                )  # fmt: skip
+                yield over_repeats(images, values, images.batches.rows[:, 0], (metric, params), entered, options)
 
 
 def batch_bounds(
@@ -462,26 +459,16 @@ def score_qvs(
         not depend on the order of the rows given.
     """
     scorers = quality_by_scorer(quality)
-    groups = [(list(collections(matches, options, None)), options)]
+    groups = [(list(image_collections(matches, options)), options)]
     if options.within == "country":
         if not countries:
             raise UsageError(
                 "no prompt names a country", hint="Give the table of prompts, and images of prompts that name one."
             )
-        inside = replace(options, kernels=(ARTIFACT,))
-        groups.append((list(collections(matches, options, countries)), inside))
+        groups.append((list(image_collections(matches, options, countries)), replace(options, kernels=(ARTIFACT,))))
     answers = [
         answer for parts, how in groups for images in parts for answer in collection_answers(images, scorers, how)
     ]
     short = sum(len(images.batches.rows) == 0 for parts, _ in groups for images in parts)
     reason = f"model and concept of which no repeat has {options.size} images"
     return scored(*answer_rows(answers, options.benchmark), left_out={reason: short})
-
-
-def collections(
-    matches: pl.DataFrame, options: QvsOptions, countries: Mapping[str, str] | None
-) -> Iterator[ImageCollection]:
-    """Part the images into what is scored together."""
-    return image_collections(
-        matches, missing=options.missing, size=options.size, partial=options.partial, countries=countries
-    )

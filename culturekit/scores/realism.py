@@ -20,8 +20,7 @@ from culturekit.metrics.realism.features import (
     RadiiCache,
     called,
     check_extractor,
-    check_same_width,
-    feature_rows,
+    feature_sets,
     licence_of,
     unduplicated,
 )
@@ -634,8 +633,7 @@ def score_realism(given: RealismInput, *, options: RealismOptions) -> Scored:
                 f"there is no {side} image to score", expected="vectors of pictures", found="none",
                 hint="Look at what the stages that took pictures in, and embedded them, left out.",
             )  # fmt: skip
-    reals, fakes = feature_rows("real", given.real.vectors), feature_rows("fake", given.fake.vectors)
-    check_same_width(("real", reals), ("fake", fakes))
+    reals, fakes = feature_sets("real", given.real.vectors, "fake", given.fake.vectors)
     check_apart(given)
     shown, equal, whole = chosen(given, options, left_out)
     images = equal.images

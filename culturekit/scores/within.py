@@ -96,9 +96,7 @@ def score_within(matches: pl.DataFrame, prompts: pl.DataFrame, *, options: QvsOp
     left_out = {NO_IMAGES: 0, NO_BATCH: 0, **nowhere}
     together = [named.with_columns(concept=pl.lit(None, pl.String))] if named["concept"].n_unique() > 1 else []
     for table in (named, *together):
-        parts = image_collections(
-            table, missing=options.missing, size=options.size, partial=options.partial, countries=countries
-        )
+        parts = image_collections(table, options, countries)
         answers = [one for images in parts if images.repeats for one in collection_answers(images, {}, options)]
         written, value_table = answer_rows(answers, options.benchmark)
         rows += written

@@ -15,16 +15,14 @@ from culturekit.metrics.realism.features import (
     BLOCK,
     PAIRS,
     Cloud,
-    Features,
     Floats,
     Numbers,
     RadiiCache,
     block_bound,
     check_neighbours,
-    check_same_width,
     clouds,
     exact_squares,
-    feature_rows,
+    feature_sets,
     just_above,
     rough_squares,
     squared_radii,
@@ -233,7 +231,7 @@ def neighbourhoods(
         cache: as for `prdc`.
         block: points on each side of a block of pairs; memory grows with its square.
     """
-    reals, fakes = both_sets(real, fake)
+    reals, fakes = feature_sets("real", real, "fake", fake)
     check_neighbours("real", len(reals), k)
     check_neighbours("fake", len(fakes), k)
     group = np.arange(len(fakes)) if groups is None else np.asarray(groups, np.int64)
@@ -262,7 +260,7 @@ def in_manifold(
         k: the k-th nearest neighbour is the reach of a point.
         cache: as for `prdc`.
     """
-    reals, others = both_sets(real, points, name="points")
+    reals, others = feature_sets("real", real, "points", points)
     check_neighbours("real", len(reals), k)
     inside = np.zeros(len(others), np.bool_)
     radii = squared_radii(reals, k=k, cache=cache)
@@ -270,13 +268,6 @@ def in_manifold(
     for _, _, point in pairs_inside(left, right, radii, None):
         inside[point] = True
     return inside
-
-
-def both_sets(real: ArrayLike, fake: ArrayLike, *, name: str = "fake") -> tuple[Features, Features]:
-    """Read two sets of features of one space."""
-    reals, fakes = feature_rows("real", real), feature_rows(name, fake)
-    check_same_width(("real", reals), (name, fakes))
-    return reals, fakes
 
 
 def pairs_inside(

@@ -19,7 +19,7 @@ from culturekit.metrics.statistics.intervals import (
     Target,
     cluster_keys,
     clustered,
-    half_width,
+    mean_interval,
     mean_of_these,
     simple_mean,
 )
@@ -223,12 +223,6 @@ def difference_of(first: Mean, second: Mean) -> Mean:
         return Mean(first.value - second.value, total, math.nan)
     parts = [(mean.variance / total, mean.freedom) for mean in (first, second) if mean.variance > 0]
     return Mean(first.value - second.value, total, 1 / sum(part**2 / freedom for part, freedom in parts))
-
-
-def mean_interval(mean: Mean, *, n: int, target: str, confidence: float) -> Interval:
-    """Put the t interval around a mean."""
-    margin = half_width(mean, confidence=confidence)
-    return Interval(mean.value, mean.value - margin, mean.value + margin, n, target)
 
 
 def t_p_value(mean: Mean, alternative: Alternative = "two-sided") -> float:
