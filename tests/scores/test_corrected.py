@@ -29,7 +29,7 @@ from culturekit.scores.family import Scored
 from culturekit.verify.verify_run import verify_run
 from tests.command_line import culturekit
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
-from tests.verify.test_families import made, verdicts
+from tests.verify.test_command import made, verdicts
 
 # How near corrected scores come is for the tests of metrics to say
 pytestmark = pytest.mark.usefixtures("imputed_in_few_rounds")

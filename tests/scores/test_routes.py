@@ -28,7 +28,7 @@ from culturekit.verify.verify_run import verify_run
 from tests.command_line import culturekit
 from tests.scores.picture_tables import match_table
 from tests.verify.forging import read_json, write_json
-from tests.verify.test_families import made, verdicts
+from tests.verify.test_command import made, verdicts
 
 OPTIONS = QvsOptions()
 CONTINENTS = {"BR": "Americas", "IN": "Asia", "JP": "Asia", "TR": "Asia"}
