@@ -59,22 +59,20 @@ def drawn(folder: Path, repeats: int, *, slots: int = 3, broken: int | None = No
     return write_table(folder, IMAGES, table)
 
 
-def test_the_mean_is_over_all_pairs_of_a_batch(work: Work, tmp_path: Path) -> None:
-    outcome = measure_spread(work, drawn(tmp_path / "images", 2), "any", size=3)
+@pytest.mark.parametrize(("size", "mean", "dropped"), [(3, 40 / 3, {}), (2, 10, {"images of an incomplete batch": 2})])
+def test_the_mean_is_over_all_pairs_of_full_batches_and_others_are_counted(
+    work: Work, tmp_path: Path, size: int, mean: float, dropped: Mapping[str, int]
+) -> None:
+    outcome = measure_spread(work, drawn(tmp_path / "images", 2), "any", size=size)
     table = pl.read_parquet(work.out / "pair_distances.parquet")
     assert PAIR_DISTANCES.problems(table) == []
-    assert table["distance"].to_list() == [pytest.approx(40 / 3)] * 2
+    assert table["distance"].to_list() == [pytest.approx(mean)] * 2
     assert table.select("model", "concept", "prompt_id", "repeat", "batch", "images").row(1) == (
-        "a", "art", "p", 1, 0, 3,
+        "a", "art", "p", 1, 0, size,
     )  # fmt: skip
-    assert outcome.counts == {"pair_distances": 2, "images": 6}
+    assert outcome.counts == {"pair_distances": 2, "images": 2 * size}
+    assert outcome.drops == dropped
     assert outcome.notes["licence"] == "none needed"
-
-
-def test_images_in_no_full_batch_are_counted(work: Work, tmp_path: Path) -> None:
-    outcome = measure_spread(work, drawn(tmp_path / "images", 2), "any", size=2)
-    assert outcome.counts["pair_distances"] == 2
-    assert outcome.drops == {"images of an incomplete batch": 2}
 
 
 def test_a_batch_with_an_unreadable_picture_has_no_distance(work: Work, tmp_path: Path) -> None:
