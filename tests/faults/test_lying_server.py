@@ -27,9 +27,8 @@ from tests.effort import THOROUGH
 from tests.faults.asking_commands import dishes
 from tests.faults.kill_and_resume import ROOT
 from tests.faults.lies import KEY, MODES, Lie, Mode, http
-from tests.llm.server.answers import Answer, answer_to
-from tests.llm.server.made_replies import Question
-from tests.llm.server.openai_chat import chat_completion, chat_question
+from tests.llm.server.answers import Answer, Question, answer_to
+from tests.llm.server.openai_protocol import chat_completion, chat_question
 from tests.llm.server.script import Script
 
 MODEL = "gpt-4o-mini"  # Of which the list knows what cached tokens cost

@@ -6,7 +6,7 @@ import pytest
 from culturekit.generation.picture_store import PictureStore
 from culturekit.generation.services.paid_runner import Fetched, FetchLimits, Refused, address_at, fetched
 from tests.llm.server import RunningServer, Script, running_server
-from tests.llm.server.pictures import picture_bytes
+from tests.llm.server.answers import picture_bytes
 from tests.llm.server.script import Pictures
 from tests.llm.server.wire import HEADER, dripping
 
