@@ -1,17 +1,34 @@
-"""A provider without a wire: answers from a script, counts what it was asked, and says what it was asked how often."""
+"""Requests to ask; a provider without a wire that answers from a script; and a wire in simulated time."""
 
 import asyncio
+import hashlib
 import heapq
+import io
 import itertools
 import json
 import math
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import msgspec
+from PIL import Image as Picture
 
-from culturekit.llm.client import Failure, Identity, Outgoing, Quota, Rate, Reply, Request, Usage
+from culturekit.llm.client import (
+    Client,
+    Failure,
+    FreeClient,
+    Identity,
+    Image,
+    Outgoing,
+    Quota,
+    Rate,
+    Reply,
+    Request,
+    Usage,
+)
+from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.dispatch import Dispatch, Later, Limiter
 from culturekit.llm.purse import Purse
 from culturekit.llm.rows import Question, Row
@@ -19,10 +36,52 @@ from culturekit.llm.usage import Budget, estimate
 
 
 class Verdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is answered about a row."""
+    """A small answer."""
 
     id: str
-    verdict: str
+    verdict: Literal["keep", "remove"]
+
+
+def question(label: str = "feijoada", **parts: object) -> Request:
+    """Ask about a label."""
+    whole = {
+        "task": "cspace.filter", "instructions": "Judge the candidate.", "data": {"id": "Q1", "label": label},
+        "reply": Verdict, "allowed": {"id": ("Q1",)},
+    } | parts  # fmt: skip
+    return Request(**whole)  # type: ignore[arg-type]
+
+
+def picture(colour: str = "red") -> Image:
+    """Paint a small picture."""
+    held = io.BytesIO()
+    Picture.new("RGB", (16, 8), colour).save(held, "PNG")
+    content = held.getvalue()
+    return Image(content, "image/png", hashlib.sha256(content).hexdigest(), 16, 8)
+
+
+def client(spec: str) -> Client:
+    """Make a far client."""
+    made: Client | FreeClient = CLIENTS.make(spec)
+    assert isinstance(made, Client)
+    return made
+
+
+def send(asked: Client, request: Request) -> bytes:
+    """Send one request, and close."""
+
+    async def once() -> bytes:
+        try:
+            return await asked.send(asked.compose(request))
+        finally:
+            await asked.close()
+
+    return asyncio.run(once())
+
+
+def sent(spec: str, request: Request) -> Reply:
+    """Send one request and read the reply."""
+    asked = client(spec)
+    return asked.read(send(asked, request))
 
 
 Behaviour = Callable[[str, int], bytes | Failure]  # what happens to a row's id at its n-th request, from 1
@@ -34,12 +93,10 @@ def answer_for(identifier: str, *, verdict: str = "keep") -> bytes:
     return json.dumps({"text": text, "in": 50, "out": 10, "stop": "end"}).encode()
 
 
-def questions(count: int) -> list[Request]:
+def questions(count: int, *, max_tokens: int = 20) -> list[Request]:
     """Give requests about rows Q0, Q1 and so on."""
-    return [
-        Request("test", "Judge.", {"id": f"Q{number}"}, Verdict, {"id": (f"Q{number}",)}, max_tokens=20)
-        for number in range(count)
-    ]
+    rows = [f"Q{number}" for number in range(count)]
+    return [Request("test", "Judge.", {"id": row}, Verdict, {"id": (row,)}, max_tokens=max_tokens) for row in rows]
 
 
 @dataclass

@@ -253,12 +253,6 @@ def test_results_that_contradict_each_other_are_not_believed(desk: Desk) -> None
     assert desk.shop.bought == {"Q0": 1, "Q1": 1, "Q2": 2, "Q3": 1}
 
 
-def test_rounds_are_bounded(desk: Desk) -> None:
-    desk.shop.behaviour = lambda identifier, _: BatchResult("", "server", 500, b"{}")
-    assert desk.outcomes(2, options=AskOptions(tries=3)) == ["exhausted"] * 2
-    assert desk.shop.bought == {"Q0": 3, "Q1": 3}
-
-
 def test_an_invalid_reply_is_repaired_in_the_next_round(desk: Desk) -> None:
     first = {"Q1": answer_for("Q7"), "Q2": b'{"text": "no", "in": 1, "out": 1, "stop": "end"}'}
     desk.shop.behaviour = lambda identifier, _: first.pop(identifier, None) or answer_for(identifier)
@@ -314,13 +308,6 @@ def test_a_clock_that_was_two_years_ahead_holds_nothing_up(desk: Desk) -> None:
     assert desk.clock.time - began < 300.0
 
 
-def test_a_server_that_is_not_there_is_said_and_asked_again(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
-    desk.shop.creations = [Failure("connection", "connection refused", sent=False)] * 3
-    assert desk.outcomes(2) == ["ok", "ok"]
-    assert "connection refused: server does not answer, retrying for 15 minutes" in caplog.text
-    assert "the server answers again" in caplog.text
-
-
 def test_pauses_between_looks_grow_up_to_a_minute(desk: Desk) -> None:
     desk.shop.plans = [Plan(polls=20)]
     desk.ask(questions(2))
@@ -337,17 +324,25 @@ def test_a_crowded_provider_costs_no_tries_but_patience_with_it_ends(desk: Desk)
         desk.ask(questions(4))
 
 
-def test_lines_that_a_provider_names_are_invalid_and_the_others_asked_again(desk: Desk) -> None:
+def test_lines_that_a_provider_names_are_invalid_and_the_others_asked_so_many_times_again(desk: Desk) -> None:
     named = Job("", "failed", rejected=((2, "bad_line: no"),))
     desk.shop.plans = [Plan(state="failed", edit=lambda results: [], job=named)]
     assert desk.outcomes(4) == ["ok", "invalid", "ok", "ok"]
+    desk.shop.behaviour = lambda identifier, _: BatchResult("", "server", 500, b"{}")
+    assert desk.outcomes(6, options=AskOptions(tries=3))[4:] == ["exhausted"] * 2
+    assert desk.shop.bought["Q4"] == desk.shop.bought["Q5"] == 3
 
 
-def test_a_wrong_key_ends_the_run_and_can_be_mended(desk: Desk) -> None:
+def test_a_wrong_key_ends_the_run_and_can_be_mended_a_server_that_is_not_there_is_asked_again(
+    desk: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
     desk.shop.creations = [Failure("fatal", "wrong key", status=401)]
     with pytest.raises(UsageError, match="wrong key"):
         desk.ask(questions(2))
+    desk.shop.creations = [Failure("connection", "connection refused", sent=False)] * 3
     assert desk.outcomes(2) == ["ok", "ok"]
+    assert "connection refused: server does not answer, retrying for 15 minutes" in caplog.text
+    assert "the server answers again" in caplog.text
     assert set(desk.shop.bought.values()) == {1}
     assert desk.shop.listings == 0  # what was refused is not looked for
 
@@ -366,20 +361,16 @@ def test_a_budget_is_never_passed_and_what_it_buys_is_kept(desk: Desk) -> None:
     assert set(desk.shop.bought.values()) == {1}
 
 
-def test_what_a_job_under_way_may_cost_is_no_longer_there_for_others_after_a_kill(desk: Desk) -> None:
+@pytest.mark.parametrize(("rows", "run", "jobs"), [(8, "run", [4, 1, 3]), (4, "other", [4])])
+def test_a_job_under_way_is_waited_for_and_what_it_may_cost_is_not_there_for_others(
+    desk: Desk, rows: int, run: str, jobs: list[int]
+) -> None:
     client = FakeClient(rate=Rate(1.0, 2.0))
     worst = 0.5 * (input_bound(client.compose(questions(1)[0]), client.identity) * 1.0 + 20 * 2.0) / 1e6
     desk.shop.plans = [Plan(polls=5)]
     desk.dies_at(5, 4)
-    assert desk.outcomes(8, options=AskOptions(budget=5.5 * worst)) == ["ok"] * 8
-    assert [len(sold.names) for sold in desk.shop.jobs.values()] == [4, 1, 3]
-
-
-def test_a_job_of_another_run_that_is_under_way_is_waited_for_not_bought_again(desk: Desk) -> None:
-    desk.shop.plans = [Plan(polls=5)]
-    desk.dies_at(5, 4)
-    assert sum(desk.shop.bought.values()) == 4
-    assert desk.outcomes(4, run="other") == ["ok"] * 4
+    assert desk.outcomes(rows, run=run, options=AskOptions(budget=5.5 * worst)) == ["ok"] * rows
+    assert [len(sold.names) for sold in desk.shop.jobs.values()] == jobs
     assert set(desk.shop.bought.values()) == {1}
 
 

@@ -33,8 +33,7 @@ from culturekit.llm.rows import LOOKED_AT, OUTCOMES, Answered, ReplyWatch, Row, 
 from culturekit.llm.usage import Budget
 from tests.builders.paid_judge import PaidJudge
 from tests.conftest import HeardProgress
-from tests.llm.fake_client import FakeClient, Verdict, answer_for, questions
-from tests.llm.questions import client, question
+from tests.llm.fake_client import FakeClient, Verdict, answer_for, client, question, questions
 from tests.llm.server import Fault, Rule, Script, running_server
 
 FAST = AskOptions(concurrency=16)
@@ -81,21 +80,13 @@ def test_what_is_answered_does_not_depend_on_how_many_go_at_once(tmp_path: Path,
     assert [answered.outcome for answered in answers] == expected
 
 
-def test_within_a_run_nothing_journalled_is_asked_again(tmp_path: Path) -> None:
+def test_within_a_run_nothing_journalled_is_asked_again_and_another_run_is_served_answers_only(tmp_path: Path) -> None:
     first = ask(FakeClient(mixed), tmp_path, questions(50))
-    client = FakeClient(mixed)
-    again = ask(client, tmp_path, questions(50))
-    assert client.asked == {}
-    assert again == [replace(answered, bought=False) for answered in first]
-    assert all(answered.bought for answered in first)
-
-
-def test_another_run_is_served_answers_only_repaired_ones_too(tmp_path: Path) -> None:
-    ask(FakeClient(mixed), tmp_path, questions(10))
-    client = FakeClient(mixed)
-    answers = ask(client, tmp_path, questions(10), run="two")
-    assert client.asked == {"Q1": 1, "Q2": 2, "Q4": 1}
-    assert answers[3].outcome == "repaired"
+    again, other = FakeClient(mixed), FakeClient(mixed)
+    assert ask(again, tmp_path, questions(50)) == [replace(answered, bought=False) for answered in first]
+    assert (again.asked, {answered.bought for answered in first}) == ({}, {True})
+    answers = ask(other, tmp_path, questions(10), run="two")
+    assert (other.asked, answers[3].outcome) == ({"Q1": 1, "Q2": 2, "Q4": 1}, "repaired")
 
 
 def test_a_reply_from_before_a_kill_that_was_repaired_after_it_serves_other_runs_too(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ CHANGED: dict[str, Any] = {
     "sample": 1,
     "max_tokens": 65,
     "weighed": ("Yes", "No"),
-    "asks": Other,
+    "asks": msgspec.defstruct("Asked", [("id", str), ("why", str)]),
 }
 # Ours alone: it leaves in no body. Two tasks that send the same bytes ask the same question.
 NOT_SENT = {"task"}
@@ -142,34 +142,18 @@ def compose(request: Request) -> Outgoing:
     return Outgoing(canonical_json(body), request.images, request.sample, request.max_tokens)
 
 
-def test_every_field_of_a_request_is_tried() -> None:
+def test_whatever_of_a_request_an_address_or_an_image_changes_the_key_is_another() -> None:
     assert set(CHANGED) == {field.name for field in fields(Request)}
-
-
-@pytest.mark.parametrize("name", sorted(set(CHANGED) - NOT_SENT))
-def test_a_changed_request_has_another_key(name: str) -> None:
-    changed = replace(REQUEST, **{name: CHANGED[name]})
-    assert key_of(IDENTITY, compose(changed)) != key_of(IDENTITY, compose(REQUEST))
-
-
-@pytest.mark.parametrize("name", [field.name for field in fields(Identity)])
-def test_another_address_is_another_key(name: str) -> None:
-    other = replace(IDENTITY, **{name: getattr(IDENTITY, name) + "x"})
-    assert key_of(other, compose(REQUEST)) != key_of(IDENTITY, compose(REQUEST))
-
-
-@pytest.mark.parametrize("field", fields(Image), ids=lambda field: field.name)
-def test_an_image_counts_with_everything_it_is(field: Any) -> None:
-    change: Any = {"content": b"pnG", "media_type": "image/webp", "sha256": "0" * 64, "width": 9, "height": 9}[
-        field.name
-    ]
-    one, other = (Outgoing(b"{}", (picture,)) for picture in (image(), replace(image(), **{field.name: change})))
-    assert key_of(IDENTITY, other) != key_of(IDENTITY, one)
-
-
-def test_the_order_and_number_of_images_count() -> None:
+    asked = [REQUEST, *(replace(REQUEST, **{name: CHANGED[name]}) for name in set(CHANGED) - NOT_SENT)]
+    elsewhere = [replace(IDENTITY, **{one.name: getattr(IDENTITY, one.name) + "x"}) for one in fields(Identity)]
+    keys = [key_of(IDENTITY, compose(one)) for one in asked] + [key_of(who, compose(REQUEST)) for who in elsewhere]
+    other: dict[str, Any] = {"content": b"pnG", "media_type": "image/webp", "sha256": "0" * 64, "width": 9, "height": 9}
+    assert set(other) == {field.name for field in fields(Image)}
+    seen = [(replace(image(), **{name: value}),) for name, value in other.items()]
     a, b = image(b"a"), image(b"b")
-    assert len({key_of(IDENTITY, Outgoing(b"{}", images)) for images in ((), (a,), (b,), (a, b), (b, a), (a, a))}) == 6
+    several = ((), (image(),), *seen, (a,), (b,), (a, b), (b, a), (a, a))
+    keys += [key_of(IDENTITY, Outgoing(b"{}", images)) for images in several]
+    assert len(set(keys)) == len(keys) == 26
 
 
 @given(st.binary(max_size=64), st.binary(max_size=64), st.integers(0, 9), st.integers(0, 9))
@@ -222,6 +206,9 @@ def test_constant_instructions_are_written_once() -> None:
     for start in range(0, len(mixed), 64):
         kept.numbers_of(mixed[start : start + 64])
     assert stored(kept) == dict(mixed)
+    first = kept.numbers_of([mixed[0], mixed[0]])
+    assert kept.numbers_of([mixed[0]]) == first, "a request is written once per key"
+    assert kept.connection.execute("SELECT count(*) FROM requests").fetchone() == (1000,)
     (written,) = kept.connection.execute("SELECT sum(length(middle)) FROM requests").fetchone()
     (shared,) = kept.connection.execute("SELECT sum(length(head) + length(tail)) FROM templates").fetchone()
     assert written < 1000 * 50
@@ -235,13 +222,6 @@ def test_a_template_is_added_only_where_it_saves_far_more_than_the_best_one() ->
         kept.numbers_of([(b"k%031d" % number, b"a" * 200 + rest)])
         assert number >= 40 or len(kept.templates) <= 3
     assert max(template.saved for template in kept.templates) >= 800
-
-
-def test_a_request_is_written_once_per_key() -> None:
-    kept = texts()
-    first = kept.numbers_of([(b"k" * 32, b"body"), (b"k" * 32, b"body")])
-    assert kept.numbers_of([(b"k" * 32, b"body")]) == first
-    assert kept.connection.execute("SELECT count(*) FROM requests").fetchone() == (1,)
 
 
 WRITES_FOR_EVER = """
@@ -503,15 +483,9 @@ def test_what_stands_in_a_column_and_does_not_belong_there_is_damage(journal: Pa
     change(journal, "DROP VIEW exchanges", damage)
     with pytest.raises(IntegrityError, match="journal"):
         read_all(journal)
-
-
-@pytest.mark.parametrize(
-    "damage", ["UPDATE replies SET raw = 'text'", "UPDATE requests SET key = 'text' WHERE number = 1"]
-)
-def test_people_who_look_into_a_journal_hear_of_text_in_it(journal: Path, damage: str) -> None:
-    change(journal, damage)
-    with pytest.raises(IntegrityError, match="damaged"):
-        list(latest_exchanges(journal / FILE, limit=50))
+    if "CAST" in damage:
+        with pytest.raises(IntegrityError, match="damaged"):
+            list(latest_exchanges(journal / FILE, limit=50))
 
 
 # A header that SQLite takes for that of a read-only disk, one that is none, half of the file, and empty pages.
