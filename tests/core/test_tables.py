@@ -36,17 +36,14 @@ def test_a_declaration_names_types_and_what_may_be_null() -> None:
     assert table.key == ("a", "b")
     assert table.schema == {"a": pl.String(), "b": pl.UInt16(), "c": pl.List(pl.String())}
     assert [column.nullable for column in table.columns.values()] == [False, True, False]
+    for known in TABLES.values():
+        assert set(known.key) <= set(known.columns), known.name
 
 
 @pytest.mark.parametrize("columns", ["a", "a string", "A str", "a str??", "a str b str"])
 def test_a_declaration_that_says_nothing_is_a_mistake(columns: str) -> None:
     with pytest.raises(ValueError, match="a column is declared as"):
         declare(f"t by a: {columns}")
-
-
-def test_every_key_is_a_column() -> None:
-    for table in TABLES.values():
-        assert set(table.key) <= set(table.columns), table.name
 
 
 def specified() -> dict[str, str]:
@@ -256,13 +253,10 @@ def test_slices_come_in_key_order(tmp_path_factory: pytest.TempPathFactory, keys
 def test_only_the_columns_asked_for_are_read(tmp_path: Path) -> None:
     source = slices_of(write_table(tmp_path, THINGS, things(("a", "x", 1))), THINGS, scratch=tmp_path)
     assert [frame.columns for frame in source.slices(("size", "name"))] == [["size", "name"]]
-
-
-def test_columns_of_the_users_own_are_left_out_and_optional_ones_stay(tmp_path: Path) -> None:
     frame = things(("a", "x", 1)).with_columns(note=pl.lit("n"), mine=pl.lit(1))
     save_parquet(frame, tmp_path / "t.parquet")
     source = slices_of(tmp_path / "t.parquet", THINGS, scratch=tmp_path)
-    assert next(source.slices()).columns == ["kind", "name", "size", "note"]
+    assert next(source.slices()).columns == ["kind", "name", "size", "note"], "the user's own columns are left out"
     assert set(source.table.optional) == {"note"}
 
 
