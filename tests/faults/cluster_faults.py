@@ -32,12 +32,10 @@ class Machine:
     cable: str = ""
 
     def plug(self, how: str) -> None:
-        """Pull the cable (`down`) or put it back (`up`)."""
         ip("link", "set", self.cable, how)
 
 
 def ip(*words: str) -> None:
-    """Configure the network, as root."""
     subprocess.run(["ip", *words], check=True, capture_output=True)
 
 
@@ -148,7 +146,6 @@ class Cluster:
         return len(self.born()) == len(self.hosts)
 
     def kill_worker(self, chance: random.Random) -> bool:
-        """Kill a worker; False where none is there."""
         born = self.born()
         return bool(born) and killed(chance.choice(born))
 
@@ -182,7 +179,6 @@ def children(pid: int) -> list[int]:
 
 
 def read(path: Path) -> bytes:
-    """Read what the system says of a process; of one that is gone nothing."""
     try:
         return path.read_bytes()
     except (FileNotFoundError, ProcessLookupError):
@@ -190,7 +186,6 @@ def read(path: Path) -> bytes:
 
 
 def killed(pid: int) -> bool:
-    """Kill a process; False where it is gone already."""
     try:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -300,7 +295,6 @@ def at_work(workdir: Path) -> str:
 
 
 def tell(what: str) -> None:
-    """Say what happened, while more is to come."""
     sys.stderr.write(f"{time.strftime('%H:%M:%S')} {what}\n")
     sys.stderr.flush()
 

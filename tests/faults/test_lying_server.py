@@ -107,7 +107,6 @@ def head(*headers: str, status: str = "200 OK", length: object = None) -> Lie:
 
 
 def bare(*parts: bytes | float) -> Lie:
-    """Send these bytes, whatever was asked."""
     return lambda _: parts
 
 
@@ -153,7 +152,6 @@ def zipped(times: int) -> bytes:
 
 
 def twice_written(key: str, value: str) -> Lie:
-    """Write a key of the outer reply twice, the second time with every letter as an escape."""
     again = "".join(f"\\u{ord(letter):04x}" for letter in key)
     return raw(lambda body: body[:-1] + f',"{again}":{value}}}'.encode())
 
@@ -316,13 +314,11 @@ class LyingServer:
     held: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def serve(self, listening: socket.socket, stop: asyncio.Event) -> None:
-        """Answer until told to stop."""
         server = await asyncio.start_server(self.answer, sock=listening)
         await stop.wait()
         server.close()
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Take one request, reply to it, and close."""
         with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
             size = int(head.split("content-length:")[1].split("\r\n")[0])
@@ -350,7 +346,6 @@ class LyingServer:
 
 @contextmanager
 def listening(server: LyingServer) -> Iterator[None]:
-    """Let a server listen at its port for a block."""
     taken = socket.create_server(("127.0.0.1", server.port), backlog=64)
     loop, stop = asyncio.new_event_loop(), asyncio.Event()
 

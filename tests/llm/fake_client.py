@@ -36,14 +36,11 @@ from culturekit.llm.usage import Budget, estimate
 
 
 class Verdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A small answer."""
-
     id: str
     verdict: Literal["keep", "remove"]
 
 
 def question(label: str = "feijoada", **parts: object) -> Request:
-    """Ask about a label."""
     whole = {
         "task": "cspace.filter", "instructions": "Judge the candidate.", "data": {"id": "Q1", "label": label},
         "reply": Verdict, "allowed": {"id": ("Q1",)},
@@ -52,7 +49,6 @@ def question(label: str = "feijoada", **parts: object) -> Request:
 
 
 def picture(colour: str = "red") -> Image:
-    """Paint a small picture."""
     held = io.BytesIO()
     Picture.new("RGB", (16, 8), colour).save(held, "PNG")
     content = held.getvalue()
@@ -60,15 +56,12 @@ def picture(colour: str = "red") -> Image:
 
 
 def client(spec: str) -> Client:
-    """Make a far client."""
     made: Client | FreeClient = CLIENTS.make(spec)
     assert isinstance(made, Client)
     return made
 
 
 def send(asked: Client, request: Request) -> bytes:
-    """Send one request, and close."""
-
     async def once() -> bytes:
         try:
             return await asked.send(asked.compose(request))
@@ -79,7 +72,6 @@ def send(asked: Client, request: Request) -> bytes:
 
 
 def sent(spec: str, request: Request) -> Reply:
-    """Send one request and read the reply."""
     asked = client(spec)
     return asked.read(send(asked, request))
 
@@ -88,13 +80,11 @@ Behaviour = Callable[[str, int], bytes | Failure]  # what happens to a row's id 
 
 
 def answer_for(identifier: str, *, verdict: str = "keep") -> bytes:
-    """Give the bytes of a good reply."""
     text = json.dumps({"id": identifier, "verdict": verdict})
     return json.dumps({"text": text, "in": 50, "out": 10, "stop": "end"}).encode()
 
 
 def questions(count: int, *, max_tokens: int = 20) -> list[Request]:
-    """Give requests about rows Q0, Q1 and so on."""
     rows = [f"Q{number}" for number in range(count)]
     return [Request("test", "Judge.", {"id": row}, Verdict, {"id": (row,)}, max_tokens=max_tokens) for row in rows]
 
@@ -196,8 +186,6 @@ Provider = Callable[[str, int, float], Turn]  # row, number of the request for i
 
 @dataclass(frozen=True)
 class Exchange:
-    """One request, as the provider saw it."""
-
     row: str
     sent: float
     ended: float
@@ -262,7 +250,6 @@ class SimulatedWire:
         return move.until
 
     def come_back(self, at: float, _: int, question: Question, turn: Turn, sent: float) -> None:
-        """Take back what a request brought."""
         identifier = str(json.loads(question.outgoing.body)["data"]["id"])
         self.exchanges.append(Exchange(identifier, sent, at, turn.came, self.dispatch.outage.open))
         if isinstance(turn.came, Failure):

@@ -60,8 +60,6 @@ class Plan:
 
 @dataclass
 class SoldJob:
-    """A job at the provider."""
-
     job: Job
     names: list[str]
     plan: Plan
@@ -86,7 +84,6 @@ class Shop:
     listings: int = 0
 
     def sell(self, lines: bytes, tag: str) -> Job:
-        """Make a job; all its rows are bought."""
         names, results = [], []
         for line in lines.splitlines():
             row = json.loads(line)
@@ -103,7 +100,6 @@ class Shop:
 
 
 def reply(name: str, raw: bytes) -> BatchResult:
-    """Make the result of a row that was answered."""
     return BatchResult(name, "reply", 200, raw)
 
 
@@ -186,7 +182,6 @@ class Desk:
     files: bool = True
 
     def ask(self, requests: Sequence[Request], *, run: str = "run", **more: Any) -> list[Answered]:
-        """Answer requests in a process of its own."""
         with Journal(self.folder) as journal:
             return list(self.answers(journal, requests, run=run, **more))
 

@@ -30,7 +30,6 @@ QUICK, OPTIONS = Pauses(first=0.01, longest=0.05, settle=0.05), AskOptions()
 def ask(
     provider: str, url: str, folder: Path, count: int, *, run: str = "run", options: AskOptions = OPTIONS, **more: Any
 ) -> list[Answered]:
-    """Answer requests in batches."""
     client, more = client_of(provider, url), {"pauses": QUICK, **more}
     with Journal(folder) as journal:
         engine = AskEngine(client, journal, options, run=run, transport=Jobs(batches_of(client), **more))

@@ -142,7 +142,6 @@ def test_the_log_gives_the_last_ones_in_order_and_by_outcome(tmp_path: Path) -> 
 
 
 def spend(stage: Path, run: str, usd: float, key: int, *, promised: float | None = None) -> None:
-    """Journal one reply that cost something."""
     with Journal(stage / "journal") as journal:
         (number,) = journal.append_all([replace(line_entry(key), run=run)])
         journal.note(number, Reading("ok", Usage(1, 1), usd))
@@ -369,7 +368,6 @@ def poisoned(folder: Path) -> None:
 
 
 def entry_of(place: int) -> Entry:
-    """Make the entry of a good reply to the question at a place."""
     client = FakeClient()
     (request,) = questions(place + 1)[place:]
     outgoing = client.compose(request)

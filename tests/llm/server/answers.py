@@ -101,7 +101,6 @@ def made_value(question: Question) -> Any:
     definitions: Mapping[str, Any] = root.get("$defs") or root.get("definitions") or {}
 
     def draw(path: str, count: int) -> int:
-        """Draw one of `count` by the row, the path within the answer and the seed."""
         return int(fraction_of("", question.row, question.seed, question.model, path) * count)
 
     def make(schema: Mapping[str, Any], path: str, depth: int) -> Any:
@@ -166,7 +165,6 @@ CONTENT_TYPES = {"png": "image/png", "jpeg": "image/jpeg", "webp": "image/webp",
 
 
 def picture_bytes(digest: str, place: int, told: Pictures) -> bytes:
-    """Draw a picture for one place in the reply to a question."""
     seed = sha256(f"{digest} {place}".encode()).digest()
     match told.form:
         case "page":
@@ -184,7 +182,6 @@ def picture_bytes(digest: str, place: int, told: Pictures) -> bytes:
 
 
 def drawn(seed: bytes, side: int, form: str) -> bytes:
-    """Draw four colours."""
     picture = Image.new("RGB", (2, 2))
     picture.putdata([tuple(seed[at : at + 3]) for at in (0, 3, 6, 9)])
     buffer = io.BytesIO()
@@ -282,7 +279,6 @@ class Answer:
 
 
 def answer_to(question: Question, fault: Fault | None, script: Script, model: Model | None) -> Answer:
-    """Answer a question as the script has it."""
     own = model(question) if model is not None else None
     if isinstance(own, Answer):
         answer = own

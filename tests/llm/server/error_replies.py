@@ -35,7 +35,6 @@ class Refused(Exception):
     """A request that the provider would not take; `kind` is one of the faults with a status."""
 
     def __init__(self, kind: str, message: str = "", *, param: str | None = None, code: str | None = None) -> None:
-        """Keep the parts apart."""
         super().__init__(message)
         self.kind = kind
         self.message = message
@@ -44,12 +43,10 @@ class Refused(Exception):
 
     @property
     def status(self) -> int:
-        """The status that goes with the kind."""
         return STATUS_FAULTS[self.kind][0]
 
 
 def error_body(provider: str, refused: Refused, details: list[dict[str, Any]] | None = None) -> dict[str, Any]:
-    """Write an error as the provider would."""
     kind, code, status = _NAMES[refused.kind]
     message = refused.message or f"{STATUS_FAULTS[refused.kind][1].capitalize()}."
     if provider == "google":
@@ -62,7 +59,6 @@ def error_body(provider: str, refused: Refused, details: list[dict[str, Any]] | 
 
 
 def error_reply(provider: str, refused: Refused) -> Departing:
-    """Answer with an error and nothing else."""
     return json_departing(error_body(provider, refused), refused.status)
 
 
@@ -107,11 +103,7 @@ class _FormPart:
 
 
 def parse_form(content_type: str, body: bytes) -> dict[str, _FormPart]:
-    """Take a form apart.
-
-    Raises:
-        Refused: it is no form.
-    """
+    """Take a form apart."""
     found = re.search(r'boundary="?([^";]+)', content_type)
     if not content_type.startswith("multipart/form-data") or found is None:
         raise Refused("bad-request", f"expected multipart/form-data, found {content_type!r}")
@@ -137,11 +129,7 @@ class Strict(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def fitting(kind: Any, body: Any) -> None:
-    """Hold a body against a struct.
-
-    Raises:
-        Refused: naming the place, with the code that OpenAI gives to such a mistake.
-    """
+    """Hold a body against a struct."""
     try:
         msgspec.convert(body, kind)
     except msgspec.ValidationError as error:

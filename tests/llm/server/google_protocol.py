@@ -98,8 +98,6 @@ class _Safety(_Google):
 
 
 class Config(_Google):
-    """How an answer is generated."""
-
     response_mime_type: Literal["application/json"] | None = None
     response_schema: dict[str, Any] | None = None
     response_json_schema: Any = None
@@ -119,8 +117,6 @@ class _Instruction(_Google):
 
 
 class Generate(_Google):
-    """The body of a request to generate content."""
-
     contents: Annotated[list[_Content], Meta(min_length=1)]
     model: str = ""
     system_instruction: _Instruction | None = None
@@ -159,17 +155,12 @@ class MakeBatch(_Google):
 
 
 def check_size(size: int) -> None:
-    """Refuse a body that is too large."""
     if size > _LARGEST:
         raise Refused("too-large", f"Request payload size exceeds the limit: {_LARGEST} bytes.")
 
 
 def check_generate(body: Any) -> None:
-    """Refuse a generateContent request the service would not take; its fields go by their JSON names.
-
-    Raises:
-        Refused: in the provider's words.
-    """
+    """Refuse a generateContent request the service would not take; its fields go by their JSON names."""
     fitting(Generate, body)
     config = body.get("generationConfig") or {}
     schema, standard = config.get("responseSchema"), config.get("responseJsonSchema")
@@ -351,7 +342,6 @@ def _drawn(question: Question, answer: Answer, script: Script) -> dict[str, Any]
 
 
 def generate(exchange: Exchange) -> Departing:
-    """POST /models/{name}:generateContent."""
     check_size(len(exchange.arrived.body))
     question = generate_question(exchange.json(), exchange.groups["name"])
     return sell(exchange, question, writes_generated(exchange.service.script))
@@ -407,7 +397,6 @@ def take_upload(exchange: Exchange) -> Departing:
 
 
 def delete_file(exchange: Exchange) -> Departing:
-    """DELETE /files/{name}."""
     del exchange.service.storage.files[exchange.file("files/").name]
     return json_departing({})
 
@@ -427,7 +416,6 @@ class _RequestLine(Strict):
 
 
 def create_batch(exchange: Exchange) -> Departing:
-    """POST /models/{name}:batchGenerateContent."""
     service, model, body = exchange.service, exchange.groups["name"], camelled(exchange.json())
     check_size(len(exchange.arrived.body))
     fitting(MakeBatch, body)
@@ -459,13 +447,11 @@ def _file_rows(service: Service, name: str) -> list[dict[str, Any]]:
 
 
 def get_batch(exchange: Exchange) -> Departing:
-    """GET /batches/{name}."""
     job = _looked_at(exchange.service, found_job(exchange, "batches/"))
     return json_departing(_told(exchange.service, job))
 
 
 def list_batches(exchange: Exchange) -> Departing:
-    """GET /batches, the newest first, a page at a time."""
     service, query = exchange.service, exchange.arrived.query
     jobs, start = listed(service, "google"), int(query.get("pageToken") or 0)
     end = start + min(int(query.get("pageSize") or PAGE), PAGE)

@@ -76,8 +76,6 @@ class _Format(Strict, tag="json_schema"):
 
 
 class Chat(Strict):
-    """The body of a chat completion."""
-
     messages: Annotated[list[_System | _User], Meta(min_length=1)]
     model: _Name
     logprobs: bool | None = None
@@ -132,8 +130,6 @@ class Responses(Strict):
 
 
 class Batch(Strict):
-    """The body that makes a batch."""
-
     completion_window: Literal["24h"]
     endpoint: Literal["/v1/chat/completions", "/v1/responses", "/v1/images/generations"]
     input_file_id: _Name
@@ -144,11 +140,7 @@ class Batch(Strict):
 
 
 def check_chat(body: Any) -> None:
-    """Refuse a chat completion request the service would not take.
-
-    Raises:
-        Refused: in the provider's words.
-    """
+    """Refuse a chat completion request the service would not take."""
     fitting(Chat, body)
     if body.get("max_tokens") is not None and body.get("max_completion_tokens") is not None:
         raise Refused("bad-request", "'max_tokens' and 'max_completion_tokens' cannot both be set.")
@@ -163,11 +155,7 @@ def _check_strict(wanted: Mapping[str, Any]) -> None:
 
 
 def check_strict_schema(name: str, schema: Mapping[str, Any]) -> None:
-    """Refuse a schema that strict mode does not take.
-
-    Raises:
-        Refused: naming the place, as the provider does.
-    """
+    """Refuse a schema that strict mode does not take."""
     if not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name):
         raise Refused("bad-request", f"Invalid 'response_format.json_schema.name': {name!r}.", code="invalid_value")
     if problem := _first_problem(orjson.dumps(schema)):
@@ -299,7 +287,6 @@ def _question(
 
 
 def chat_question(body: Mapping[str, Any], mode: Any = "online") -> Question:
-    """Read what is asked, where the service would take it."""
     check_chat(body)
     schema = ((body.get("response_format") or {}).get("json_schema") or {}).get("schema")
     said = ((message["role"], message.get("content")) for message in body["messages"])
@@ -308,7 +295,6 @@ def chat_question(body: Mapping[str, Any], mode: Any = "online") -> Question:
 
 
 def responses_question(body: Mapping[str, Any], mode: Any = "online") -> Question:
-    """Read what is asked, where the service would take it."""
     fitting(Responses, body)
     wanted = (body.get("text") or {}).get("format") or {}
     _check_strict(wanted)
@@ -438,8 +424,6 @@ def image_question(body: Any, mode: Any = "online") -> Question:
 
 
 def writes_images(script: Script) -> Callable[[Question, Answer], dict[str, Any]]:
-    """Write answers as this script has pictures."""
-
     def write(question: Question, answer: Answer) -> dict[str, Any]:
         asked = question.options
         count = max(0, asked["n"] + script.pictures.more) if answer.ending != "no-candidates" else 0
@@ -481,13 +465,11 @@ READERS: dict[str, Callable[..., Question]] = {
 
 
 def writer(endpoint: str, script: Script) -> Encode:
-    """Give what writes the answers of an endpoint."""
     encode: dict[str, Encode] = {"/v1/chat/completions": chat_completion, "/v1/responses": response}
     return encode.get(endpoint) or writes_images(script)
 
 
 def answer(endpoint: str, exchange: Exchange) -> Departing:
-    """POST to an endpoint that sells."""
     return sell(exchange, READERS[endpoint](exchange.json()), writer(endpoint, exchange.service.script))
 
 
@@ -498,7 +480,6 @@ _DAY = 86_400
 
 
 def create_file(exchange: Exchange) -> Departing:
-    """POST /files."""
     form = parse_form(exchange.arrived.headers.get("content-type", ""), exchange.arrived.body)
     for name in form.keys() - {"purpose", "file", "expires_after[anchor]", "expires_after[seconds]"}:
         raise Refused("bad-request", f"Unknown parameter: '{name}'.", param=name, code="unknown_parameter")
@@ -521,12 +502,10 @@ def create_file(exchange: Exchange) -> Departing:
 
 
 def file_content(exchange: Exchange) -> Departing:
-    """GET /files/{name}/content."""
     return Departing(200, [("content-type", "application/octet-stream")], exchange.file().content)
 
 
 def delete_file(exchange: Exchange) -> Departing:
-    """DELETE /files/{name}."""
     name = exchange.file().name
     del exchange.service.storage.files[name]
     return json_departing({"id": name, "object": "file", "deleted": True})
@@ -552,7 +531,6 @@ def _read_lines(content: bytes, endpoint: str) -> list[Line]:
 
 
 def create_batch(exchange: Exchange) -> Departing:
-    """POST /batches."""
     service, body = exchange.service, exchange.json()
     fitting(Batch, body)
     name, endpoint = body["input_file_id"], body["endpoint"]
@@ -568,13 +546,11 @@ def create_batch(exchange: Exchange) -> Departing:
 
 
 def retrieve_batch(exchange: Exchange) -> Departing:
-    """GET /batches/{name}."""
     job = _looked_at(exchange.service, found_job(exchange, ""))
     return json_departing(_told(exchange.service, job))
 
 
 def list_batches(exchange: Exchange) -> Departing:
-    """GET /batches, the newest first, a page at a time."""
     service, query = exchange.service, exchange.arrived.query
     limit = min(int(query.get("limit", "20")), PAGE)
     jobs = listed(service, "openai")

@@ -44,7 +44,6 @@ class Route(NamedTuple):
 
     @property
     def provider(self) -> Literal["openai", "google"]:
-        """Whose path it is."""
         return "openai" if self.pattern.startswith(_OPENAI) else "google"
 
 
@@ -96,7 +95,6 @@ def _route_of(arrived: Arrived) -> tuple[Route, dict[str, str]]:
 
 
 def handle(service: Service, arrived: Arrived) -> Departing:
-    """Answer one request."""
     match arrived.method, arrived.path:
         case "GET", "/stats":
             return json_departing({**service.statistics.summary(), "busy": service.busy})
@@ -122,10 +120,7 @@ def handle(service: Service, arrived: Arrived) -> Departing:
 
 
 def _answered(exchange: Exchange, route: Route) -> Departing:
-    """Let an endpoint answer; what it refuses becomes an error of the provider's.
-
-    Endpoints that sell know the row before they ask for a fault; all others can fail at once.
-    """
+    """Let an endpoint answer; what it refuses becomes an error of the provider's."""
     service, record, body = exchange.service, exchange.record, exchange.arrived.body
     try:
         _check_key(exchange)
@@ -190,7 +185,6 @@ class RunningServer:
 
     @property
     def openai_url(self) -> str:
-        """The base URL for the openai SDK."""
         return f"{self.url}/openai/v1"
 
     @property
@@ -199,7 +193,6 @@ class RunningServer:
         return f"{self.url}/google"
 
     def stats(self) -> dict[str, Any]:
-        """Give everything in sum."""
         return msgspec.json.decode(self._ask("GET", "/stats"), type=dict[str, Any])
 
     def settled(self) -> dict[str, Any]:
@@ -214,7 +207,6 @@ class RunningServer:
         return stats
 
     def records(self) -> list[Record]:
-        """Give the requests received so far."""
         return msgspec.json.decode(self._ask("GET", "/stats/records"), type=list[Record])
 
     def follow(self, script: Script) -> None:
@@ -229,7 +221,6 @@ class RunningServer:
 
 
 async def serve(service: Service, port: int) -> asyncio.Server:
-    """Listen on loopback."""
     listening = socket.create_server(("127.0.0.1", port), backlog=1024)
     return await asyncio.get_running_loop().create_server(
         lambda: Connection(partial(handle, service), service.connections, service.work), sock=listening

@@ -22,7 +22,6 @@ _JSON = ("content-type", "application/json")
 
 
 def sell(exchange: Exchange, question: Question, encode: Encode) -> Departing:
-    """Answer a question, or fail to, as the script has it."""
     service, record, script = exchange.service, exchange.record, exchange.service.script
     service.asked(record, question)
     fault = service.schedule.fault(record, exchange.arrived.body)
@@ -50,7 +49,6 @@ def refuses(fault: Fault) -> bool:
 
 
 def refuse(service: Service, record: Record, fault: Fault) -> Departing:
-    """Answer with a fault that sells nothing."""
     if fault.kind == "drop-before":
         return service.finish(record, Departing(delay=fault.delay, cut="before"), fault.kind)
     departing = fault_reply(record.provider, fault)
@@ -86,7 +84,6 @@ def encoded(value: Any) -> bytes:
 
 
 def damaged(body: bytes, fault: Fault, provider: str) -> Departing:
-    """Damage a body, whatever it is."""
     match fault.kind:
         case "broken-json":
             return Departing(200, [_JSON], body[: len(body) * 2 // 3])
@@ -157,8 +154,6 @@ State: TypeAlias = Literal["running", "completed", "expired", "failed", "cancell
 
 @dataclass(slots=True)
 class Job:
-    """One job."""
-
     name: str
     provider: Literal["openai", "google"]
     plan: JobPlan
@@ -178,13 +173,11 @@ class Job:
 
     @property
     def done(self) -> int:
-        """How many lines are done by the looks taken."""
         share = self.plan.share * min(1.0, self.looks / max(1, self.plan.polls))
         return int(len(self.lines) * share)
 
     @property
     def answered(self) -> int:
-        """How many lines were answered."""
         return sum(result.status == 200 for result in self.results)
 
 
@@ -197,18 +190,15 @@ def create(service: Service, told: Told, prefix: str, **parts: Any) -> Departing
     plan = service.script.jobs[made] if made < len(service.script.jobs) else service.script.job
     job = Job(name=service.storage.new_name(prefix), plan=plan, created=service.now(), **parts)
     service.storage.jobs[job.name] = job
-    service.statistics.made(sum(line.question is not None for line in job.lines))
+    service.statistics.jobs_made += 1
+    service.statistics.lines_made += sum(line.question is not None for line in job.lines)
     departing = json_departing(told(service, job))
     departing.cut = "after" if job.plan.unsaid else ""
     return departing
 
 
 def found_job(exchange: Exchange, prefix: str) -> Job:
-    """Find the job that a path names.
-
-    Raises:
-        Refused: there is none.
-    """
+    """Find the job that a path names."""
     name, provider = prefix + exchange.groups["name"], exchange.record.provider
     job: Job | None = exchange.service.storage.jobs.get(name)
     if job is None or job.provider != provider:
@@ -217,7 +207,6 @@ def found_job(exchange: Exchange, prefix: str) -> Job:
 
 
 def listed(service: Service, provider: str) -> list[Job]:
-    """List the jobs of a provider, the newest first."""
     return [job for job in reversed(service.storage.jobs.values()) if job.provider == provider]
 
 

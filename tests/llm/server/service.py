@@ -73,22 +73,8 @@ class Statistics:
     broken: list[str] = field(default_factory=list)
     in_flight: int = 0
 
-    def received(self, record: Record) -> None:
-        """Count a request."""
-        self.records.append(record)
-        self.operations[record.operation] += 1
-        self.in_flight += 1
-
-    def decided(self, record: Record, status: int, fault: str) -> None:
-        """Note what a request is going to be told."""
-        record.status, record.fault = status, fault
-        self.statuses[str(status)] += 1
-
     def sold(self, question: Question, answer: Answer, *, good: bool, record: Record | None = None) -> None:
-        """Bill an answer, or a line of a batch where there is no record.
-
-        Only good ones count as bought: a client must ask again for what it cannot use.
-        """
+        """Bill an answer, or a line of a batch where there is no record."""
         counts = {name: getattr(answer, name) for name in TOKENS}
         (self.batch if record is None else self.online).update({"replies": 1, **counts})
         if good:
@@ -98,20 +84,13 @@ class Statistics:
             for name, count in counts.items():
                 setattr(record, name, count)
 
-    def made(self, lines: int) -> None:
-        """Count a new job and its lines."""
-        self.jobs_made += 1
-        self.lines_made += lines
-
     def ended(self, record: Record, fate: str) -> None:
-        """Note how a request ended."""
         record.fate = fate
         self.in_flight -= 1
         if fate == "sent" and record.billed:
             self.delivered.update({"replies": 1, **{name: getattr(record, name) for name in TOKENS}})
 
     def summary(self) -> dict[str, Any]:
-        """Give everything in sum, as plain values."""
         usd = [
             SENT * (sold["input_tokens"] - (1 - CACHED) * sold["cached_tokens"]) + CAME * sold["output_tokens"]
             for sold in (self.online, self.batch)
@@ -134,7 +113,6 @@ class Schedule:
     """The rules of a script and how often each was used."""
 
     def __init__(self, script: Script) -> None:
-        """Start with nothing used."""
         self._rules = script.rules
         self._used: Counter[int] = Counter()
 
@@ -204,12 +182,10 @@ class Storage:
     made: int = 0
 
     def new_name(self, prefix: str) -> str:
-        """Make a name, the same ones in the same order for every server."""
         self.made += 1
         return prefix + hashlib.sha256(f"{prefix}{self.made}".encode()).hexdigest()[:24]
 
     def keep(self, prefix: str, provider: str, content: bytes, *, filename: str, purpose: str) -> StoredFile:
-        """Keep a new file."""
         stored = StoredFile(self.new_name(prefix), provider, filename, purpose, content)
         self.files[stored.name] = stored
         return stored
@@ -236,7 +212,6 @@ class Service:
     fetches: int = 0
 
     def __post_init__(self) -> None:
-        """Begin."""
         self.follow(self.script)
 
     def follow(self, script: Script) -> None:
@@ -248,7 +223,6 @@ class Service:
         self.promised.clear()
 
     def now(self) -> float:
-        """Say how many seconds the script has been followed."""
         return self.clock() - self.epoch
 
     @property
@@ -261,14 +235,14 @@ class Service:
         return len(self.connections) - 1 + len(self.work) + self.statistics.in_flight
 
     def begin(self, operation: str, provider: str) -> Record:
-        """Open the record of a request."""
         number = len(self.statistics.records) - self.first + 1
         record = Record(number, self.now(), operation, provider)
-        self.statistics.received(record)
+        self.statistics.records.append(record)
+        self.statistics.operations[operation] += 1
+        self.statistics.in_flight += 1
         return record
 
     def asked(self, record: Record, question: Question) -> None:
-        """Note what a request asks."""
         record.row, record.digest, record.model = question.row, question.digest, question.model
         self.attempts[question.row] += 1
         record.attempt = self.attempts[question.row]
@@ -289,7 +263,8 @@ class Service:
         """Close a record with the reply that goes out, once it has gone out."""
         statistics = self.statistics
         cut = departing.cut in {"before", "after"} or departing.delay is None
-        statistics.decided(record, 0 if cut else departing.status, fault)
+        record.status, record.fault = 0 if cut else departing.status, fault
+        statistics.statuses[str(record.status)] += 1
 
         def sent() -> None:
             statistics.ended(record, "sent")
@@ -305,7 +280,6 @@ class Service:
         return departing
 
     def latency(self, question: Question) -> float:
-        """Say how long an answer takes."""
         script = self.script
         return script.latency + script.jitter * fraction_of("latency", "", question.digest)
 
@@ -320,22 +294,14 @@ class Exchange:
     groups: dict[str, str]
 
     def json(self) -> Any:
-        """Read the body as JSON.
-
-        Raises:
-            Refused: it is none.
-        """
+        """Read the body as JSON."""
         try:
             return orjson.loads(self.arrived.body or b"{}")
         except ValueError:
             raise Refused("bad-request", "Invalid JSON payload received.") from None
 
     def file(self, prefix: str = "") -> StoredFile:
-        """Find the file that a path names.
-
-        Raises:
-            Refused: there is none; Google tells nobody whether it is that, or somebody else's.
-        """
+        """Find the file that a path names."""
         name = prefix + self.groups["name"]
         stored = self.service.storage.files.get(name)
         if stored is None or stored.provider != self.record.provider:
