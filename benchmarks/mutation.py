@@ -42,13 +42,13 @@ JOURNAL = ("tests/llm/test_journal.py",)
 MONEY = ("tests/llm/test_money.py", "tests/llm/test_purse.py", "tests/llm/test_cost_plan.py")
 BATCHED = ("tests/llm/test_batch_runner.py", "tests/llm/test_batches_on_the_wire.py")
 BATCHES = (*BATCHED, "tests/faults/test_kills.py")
-ENGINE = ("tests/llm/test_engine.py", "tests/cli/test_llm_commands.py", "tests/faults/test_kills.py")
+ENGINE = ("tests/llm/test_engine.py", "tests/cli/test_providers.py", "tests/faults/test_kills.py")
 ARGUMENTS = "tests/metrics/test_wrong_arguments.py"
 AREAS = {
     "journal": Area(
         {
             "culturekit/llm/ledger.py": (
-                "tests/cli/test_llm_commands.py",
+                "tests/cli/test_providers.py",
                 "tests/trail/test_stage_verdicts.py",
                 "tests/llm/test_journal.py",
             ),

@@ -12,7 +12,7 @@ from culturekit.report.realism import Cell, VarietyColumn, disagreements, ranks,
 from culturekit.report.run_folders import RunFolders
 from culturekit.scores.within import WithinOptions, within
 from tests.conftest import stage_here
-from tests.scores.test_within import PROMPTS, matches
+from tests.scores.test_qvs import PROMPTS, matches
 
 
 @pytest.mark.parametrize(("value", "text"), [

@@ -1,7 +1,9 @@
-"""Descriptors from proposals to what is kept: each knows who proposed it, and each that went knows why."""
+"""Descriptors from proposals to what is kept, and in the published layout."""
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import polars as pl
@@ -9,15 +11,25 @@ import pytest
 
 from culturekit.builders.activities.extracting import activity_prompt
 from culturekit.builders.descriptors.proposing import propose, read_descriptor, refine, stereotypes, token_problem
-from culturekit.core.errors import UsageError
+from culturekit.builders.descriptors.published_layout import LaidOut, read_published
+from culturekit.core.errors import ConfigError, UsageError
 from culturekit.core.inputs import Numbered
-from culturekit.core.schemas import DESCRIPTOR_TRAIL, DESCRIPTORS, DROPS, PROMPTS, PROPOSED_DESCRIPTORS, STEREOTYPES
+from culturekit.core.schemas import (
+    DESCRIPTOR_TRAIL,
+    DESCRIPTORS,
+    DROPS,
+    PROMPTS,
+    PROPOSED_DESCRIPTORS,
+    PUBLISHED_DESCRIPTORS,
+    STEREOTYPES,
+)
 from culturekit.core.stage import QUARANTINED, Outcome, Work
 from culturekit.core.tables import read_table, write_table
 from culturekit.llm.client import FreeClient, Request
 from culturekit.llm.clients.rules_client import RulesClient
 from tests.builders.judging.test_image_judge import Scripted
 from tests.builders.put import beside, put
+from tests.command_line import culturekit
 
 PROSE = "The people sit on the floor around a cloth, and the oldest guest is served first by the hosts. " * 20
 
@@ -108,6 +120,9 @@ def test_a_page_of_prose_in_place_of_an_answer_is_a_row_with_its_reason(work: Wo
     assert set(drops["reason"]) == {"invalid"}
     assert drops["key"].to_list()[0] == "ir-eating at home/attire"
     assert "The people sit on the floor" in drops["detail"][0]
+    pl.read_parquet(prompts).with_columns(country=pl.lit(None, pl.String)).write_parquet(prompts)
+    with pytest.raises(UsageError, match="no English prompt names a country"):
+        put(propose, work, RulesClient(), prompts)
 
 
 def test_a_style_that_is_none_is_read_as_the_one_that_claims_least() -> None:
@@ -177,6 +192,10 @@ def test_a_refiner_keeps_no_more_than_it_may(work: Work, prompts: Path) -> None:
     _, descriptors, trail = refined(work, prompts, choosing(kept), GPT, at_most=2)
     assert set(descriptors["token"]) == {"chopsticks", "Samovar"}
     assert trail.filter(outcome="too many")["token"].to_list() == ["bowl of rice"]
+    rmtree(work.out.parent / "proposals-gpt")
+    _, descriptors, trail = refined(work, prompts, RulesClient(), GPT, GEMINI, at_most=3)
+    assert set(descriptors["token"]) == {"Samovar", "bowl of rice", "rice bowl"}, "agreed on first, then by their place"
+    assert trail.filter(outcome="too many")["token"].to_list() == ["chopsticks", "television"]
 
 
 def test_a_refiner_without_an_answer_leaves_no_descriptor(work: Work, prompts: Path) -> None:
@@ -192,12 +211,6 @@ def test_a_dimension_that_a_refiner_leaves_empty_is_said(work: Work, prompts: Pa
     outcome, _, trail = refined(work, prompts, choosing([], [{"number": "1", "reason": "wrong"}]), GPT)
     assert trail["outcome"].to_list() == ["wrong", "not chosen", "not chosen"]
     assert outcome.drops == {"no descriptor is left": 1}
-
-
-def test_rules_take_the_union_as_it_is(work: Work, prompts: Path) -> None:
-    _, descriptors, trail = refined(work, prompts, RulesClient(), GPT, GEMINI, at_most=3)
-    assert set(descriptors["token"]) == {"Samovar", "bowl of rice", "rice bowl"}, "agreed on first, then by their place"
-    assert trail.filter(outcome="too many")["token"].to_list() == ["chopsticks", "television"]
 
 
 def test_proposals_of_other_prompts_are_refused(work: Work, prompts: Path, tmp_path: Path) -> None:
@@ -225,8 +238,132 @@ def test_stereotypes_are_named_once_per_country(work: Work, tmp_path: Path) -> N
         put(stereotypes, beside(work, "silent"), silent, prompts, at_most=2)
 
 
-def test_prompts_without_a_country_cannot_be_asked_about(work: Work, tmp_path: Path) -> None:
-    path = prompts_table(tmp_path / "none", ("IR", "eating", "eating at home"))
-    pl.read_parquet(path).with_columns(country=pl.lit(None, pl.String)).write_parquet(path)
-    with pytest.raises(UsageError, match="no English prompt names a country"):
-        put(propose, work, RulesClient(), path)
+RUG = {"token": "Persian rug", "style": "traditional|modern", "necessity": "optional"}
+LAYOUT = {
+    "eating": {
+        "home": {"setting": [RUG, {**RUG, "token": "Tapis à motifs"}, RUG], "people": [], "attire": [RUG]},
+        "eating": {"objects": []},
+    },
+    "wedding": {"wedding": {"spatial": [{**RUG, "token": "People seated on low stools or mats"}]}},
+}
+
+
+def taken(folder: Path, *more: str) -> tuple[int, str]:
+    done = culturekit("descriptors", "import", "--files", "iran.json", "--out", "in", *more, cwd=folder)
+    return done.returncode, done.stderr
+
+
+def given(folder: Path, *more: str, descriptors: str = "in", prompts: str = "in") -> int:
+    at = ("--descriptors", f"{descriptors}/descriptors.parquet", "--prompts", f"{prompts}/prompts.parquet")
+    return culturekit("descriptors", "export", *at, "--out", "out", *more, cwd=folder).returncode
+
+
+@pytest.mark.parametrize("way", [LaidOut(), LaidOut(4, ascii=True, newline=True), LaidOut(None)])
+def test_a_file_comes_out_as_it_went_in(tmp_path: Path, way: LaidOut) -> None:
+    (tmp_path / "iran.json").write_text(way.write(LAYOUT), encoding="utf-8")  # type: ignore[arg-type]
+    assert taken(tmp_path) == (0, "")
+    descriptors = read_table(tmp_path / "in/descriptors.parquet", DESCRIPTORS)
+    assert descriptors.select("prompt_id", "dimension", "token", "proposers").rows() == [
+        ("ir-eating-home", "attire", "Persian rug", ["published"]),
+        ("ir-eating-home", "background", "Persian rug", ["published"]),
+        ("ir-eating-home", "background", "Tapis à motifs", ["published"]),
+        ("ir-wedding-wedding", "spatial", "People seated on low stools or mats", ["published"]),
+    ]
+    texts = dict(read_table(tmp_path / "in/prompts.parquet", PROMPTS).select("prompt_id", "text").rows())
+    assert texts["ir-eating-home"] == "A photorealistic photo of eating at home in Iran."
+    assert given(tmp_path) == 0
+    assert (tmp_path / "out/iran.json").read_bytes() == (tmp_path / "iran.json").read_bytes()
+
+
+def test_published_descriptors_come_out_as_they_were_published(tmp_path: Path, shared_data: Path) -> None:
+    content = (shared_data / "ahead/iran_descriptors.json").read_bytes()
+    (tmp_path / "iran.json").write_bytes(content)
+    assert taken(tmp_path) == (0, "")
+    assert set(read_table(tmp_path / "in/descriptors.parquet", DESCRIPTORS)["dimension"]) == {
+        "attire", "background", "interaction", "objects", "people", "spatial",
+    }  # fmt: skip
+    assert given(tmp_path) == 0
+    assert (tmp_path / "out/iran.json").read_bytes() == content
+
+
+def test_what_was_changed_in_between_is_changed_in_the_file(tmp_path: Path) -> None:
+    (tmp_path / "iran.json").write_text(LaidOut().write(LAYOUT), encoding="utf-8")  # type: ignore[arg-type]
+    taken(tmp_path)
+    rows = read_table(tmp_path / "in/descriptors.parquet", DESCRIPTORS).to_dicts()
+    rows = [row for row in rows if row["token"] != "Tapis à motifs"]
+    rows[0]["style"] = "modern"
+    rows += [{**rows[0], "token": "Samovar", "dimension": "objects"}, {**rows[0], "token": "Chador"}]
+    (tmp_path / "own").mkdir()
+    write_table(tmp_path / "own", DESCRIPTORS, pl.DataFrame(rows, schema=DESCRIPTORS.schema))
+    assert given(tmp_path, "--published", "in/published_descriptors.parquet", descriptors="own") == 0
+    home = json.loads((tmp_path / "out/iran.json").read_text(encoding="utf-8"))["eating"]["home"]
+    assert home["setting"] == [RUG, RUG]
+    assert [(each["token"], each["style"]) for each in home["attire"]] == [
+        ("Persian rug", "modern"), ("Chador", "modern"),
+    ]  # fmt: skip
+    assert [each["token"] for each in home["objects"]] == ["Samovar"]
+    assert list(home) == ["setting", "people", "attire", "objects"]
+
+
+def test_descriptors_of_ones_own_are_written_in_the_published_order(tmp_path: Path) -> None:
+    prompts_table(tmp_path / "in", ("ZA", "eating", "eating at home"))
+    rows = [
+        {"prompt_id": "za-eating at home", "dimension": dimension, "proposers": ["gpt"], **RUG}
+        for dimension in ("attire", "background", "objects")
+    ]
+    write_table(tmp_path / "in", DESCRIPTORS, pl.DataFrame(rows, schema=DESCRIPTORS.schema))
+    assert given(tmp_path) == 0
+    text = (tmp_path / "out/south_africa.json").read_text(encoding="utf-8")
+    assert list(json.loads(text)["eating"]["eating at home"]) == ["setting", "objects", "attire"]
+
+
+def test_activities_are_matched_with_prompts_of_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "iran.json").write_text(LaidOut().write(LAYOUT), encoding="utf-8")  # type: ignore[arg-type]
+    prompts_table(tmp_path / "own", ("IR", "wedding", "wedding"), ("IT", "eating", "home"))
+    assert taken(tmp_path, "--prompts", "own/prompts.parquet") == (0, "")
+    assert read_table(tmp_path / "in/descriptors.parquet", DESCRIPTORS)["prompt_id"].to_list() == ["ir-wedding"]
+    drops = read_table(tmp_path / "in/drops.parquet", DROPS)
+    assert drops.select("key", "reason").rows() == [
+        ("IR/eating", "no prompt asks for it"),
+        ("IR/home", "no prompt asks for it"),
+    ]
+    assert given(tmp_path, prompts="own") == 0
+    written = json.loads((tmp_path / "out/iran.json").read_text(encoding="utf-8"))
+    assert written == {"wedding": LAYOUT["wedding"]}, "and no activity of none is written as an empty one"
+
+
+def test_a_file_that_cannot_be_repeated_is_a_finding(tmp_path: Path) -> None:
+    (tmp_path / "iran.json").write_text(json.dumps(LAYOUT, indent=3).replace("\n", "\r\n"), newline="")
+    code, said = taken(tmp_path)
+    assert code == 1
+    assert "iran.json is written in a way that `export` cannot repeat byte for byte" in said
+
+
+WRONG = [
+    ('{"a": {"b": {"setting": [], "background": []}}}', "setting and background are one dimension"),
+    ('{"a": {"b": {"setting": [{"token": "x"}]}}}', r"a\.b\.setting\[0\]: expected token, style, necessity"),
+    ('{"a": {"b": {"setting": "x"}}}', "expected a list of descriptors"),
+    ('{"a": {"b": []}}', "expected dimensions"),
+    ('{"a": 1}', "expected activities"),
+    ("[]", "expected categories"),
+    ('{"a": {}, "a": {}}', "the key 'a' stands twice"),
+    ("{", "not JSON"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), WRONG)
+def test_a_file_of_another_form_is_refused_with_its_place(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "iran.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=message):
+        read_published([path])
+
+
+def test_a_file_is_named_after_its_country(tmp_path: Path) -> None:
+    for name, iso in (("USA_descriptors", "US"), ("south_africa", "ZA"), ("IR", "IR")):
+        (tmp_path / f"{name}.json").write_text(LaidOut().write(LAYOUT), encoding="utf-8")  # type: ignore[arg-type]
+        assert set(read_published([tmp_path / f"{name}.json"])[0]["country"]) == {iso}
+    (tmp_path / "atlantis.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(UsageError, match="no country is called like this file"):
+        read_published([tmp_path / "atlantis.json"])
+    assert PUBLISHED_DESCRIPTORS.problems(read_published([tmp_path / "IR.json"])[0]) == []

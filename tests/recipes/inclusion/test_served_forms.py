@@ -17,8 +17,7 @@ from culturekit.recipes.cube.served_audit import form_desk
 from culturekit.recipes.inclusion.world import BackendOptions, ObjectsBackend, draw_object, known_regions
 from culturekit.recipes.run_recipe import run_recipe
 from culturekit.verify.verify_run import verify_run
-from tests.people.projects import Answers, key_of
-from tests.people.serving import entry
+from tests.people.projects import Answers, entry, key_of
 from tests.recipes.inclusion.small_world import small_recipe
 
 pytestmark = pytest.mark.slow
