@@ -195,6 +195,17 @@ def test_over_countries_each_country_counts_the_same() -> None:
     assert unpaired.interval.high > unpaired.interval.low
 
 
+@pytest.mark.parametrize("paired", [True, False])
+def test_over_countries_prompts_of_one_side_enter_unpaired_only(paired: bool) -> None:
+    a, b = rng(12).normal(size=30), rng(13).normal(size=30)
+    keys, places = [f"p{number:02}" for number in range(30)], ["X"] * 20 + ["Y"] * 10
+    sides = {"clusters": (keys, keys[5:]), "countries": (places, places[5:])}
+    answer = compare_over_countries(a, b[5:], **sides, paired=paired, rng=rng())  # type: ignore[arg-type]
+    first = a[5 if paired else 0 : 20].mean() - b[5:20].mean()
+    assert answer.difference == pytest.approx((first + a[20:].mean() - b[20:].mean()) / 2)
+    assert (answer.n, answer.common, answer.left_out) == ((25, 25, 5) if paired else (30, 25, 0))
+
+
 def test_over_countries_the_p_value_is_that_of_all_sign_patterns() -> None:
     keys, places = [f"p{number:02}" for number in range(8)], ["X"] * 6 + ["Y"] * 2
     answer = compare_over_countries(A[:8], B[:8], clusters=(keys, keys), countries=(places, places), rng=rng())
