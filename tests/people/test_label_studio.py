@@ -16,7 +16,7 @@ from culturekit.recipes.run_recipe import run_recipe
 from tests.people.label_studio_server import ENVIRONMENT, Studio, running_studio
 from tests.people.projects import export, import_files, key_of, pictured, result_of, run
 from tests.recipes.inclusion.small_world import small_recipe
-from tests.recipes.inclusion.test_served_forms import NOBODY, answer
+from tests.recipes.inclusion.test_people import NOBODY, answer
 
 pytestmark = [
     pytest.mark.external, pytest.mark.labelstudio,

@@ -12,7 +12,7 @@ from culturekit.report.write import print_page, render
 from tests.chromium import Browser, Tab, browser, needs_chromium
 from tests.report.hostile import ELEMENTS, ELSEWHERE, hostile_texts
 from tests.report.pages import HOSTILE, audited_page, figure, full_page, hostile_page, page, with_text
-from tests.report.test_scenes_hostile import page as section_page
+from tests.report.test_report import section_page
 
 pytestmark = [pytest.mark.endtoend, pytest.mark.browser, needs_chromium]
 

@@ -1,7 +1,10 @@
+"""The page of a run: its data, hostile texts, how it was made, and a page of many images."""
+
 import itertools
 import math
 import re
 from dataclasses import replace
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -11,18 +14,24 @@ import pytest
 from culturekit.core import roles
 from culturekit.core.digests import source_hash
 from culturekit.core.engines import LocalEngine
-from culturekit.core.schemas import SCORES
+from culturekit.core.schemas import IMAGES, SCORES
+from culturekit.generation.comparability import traits_of
 from culturekit.metrics.corrected.audit_gates import MARKS, ONE_RATER
 from culturekit.recipes.cube.keys import load_recipe
 from culturekit.recipes.run_recipe import run_recipe
+from culturekit.report import differences as metric_tables
 from culturekit.report.charts import diversity_chart
+from culturekit.report.gallery import Picture, Strip
 from culturekit.report.headline import headline_lines
-from culturekit.report.provenance import Making, parts_of
+from culturekit.report.provenance import Making, StageLine, facts, lines_of, parts_of
 from culturekit.report.report_stage import folders_of
-from culturekit.report.run_folders import LONGEST, Figure, text_of
+from culturekit.report.run_folders import LONGEST, Figure, RunFolders, inert, text_of
+from culturekit.report.sections import Cell, Grid, Section, SectionPage, drawn, matrix_picture, render_sections
 from culturekit.report.thumbnails import PromptLine
 from culturekit.report.write import collect, environment, render, template_text
 from tests.conftest import SMALL, HeardProgress
+from tests.report.hostile import DIRECTIONS, ELEMENTS, hostile_texts
+from tests.report.large import large_page
 from tests.report.pages import HOSTILE, audited_page, figure, full_page, hostile_page, line, page
 
 GOLDEN = Path(__file__).parents[1] / "golden/report.html"
@@ -281,3 +290,123 @@ def test_what_cannot_be_there_is_not_there_and_says_why() -> None:
     assert f"was not tried, and there is no ceiling: {why}" in text
     assert "Held-out references mapped to the right country" not in text
     assert "Of no model is it known: prompts rewritten." in text
+
+
+TEXTS = [*ELEMENTS, *DIRECTIONS, "line\nline\r\nline", "a\0b", "Z" * 10_000, *hostile_texts()[::9]]
+NEVER = re.compile("[\0\u202a-\u202e\u2066-\u2069]")
+
+
+class Seen(HTMLParser):
+    """What a browser would make of a page: elements with the names of their attributes, addresses, and text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, tuple[str, ...]]] = []
+        self.addresses: set[str | None] = set()
+        self.text = ""
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, tuple(name for name, _ in attrs)))
+        self.addresses |= {value for name, value in attrs if name in {"href", "src", "action", "data"}}
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def section_page(text: str) -> str:
+    """Put a text wherever a name, a phrase, a reason or a caveat stands."""
+    cells = (Cell(text), Cell(text, text, 0.5), Cell(text, text, point=(0.5, 0.4, 0.6)))
+    grid = Grid(text, (text, text, text), (cells, cells))
+    strip = Strip(text, ((text, (Picture("reference.png", "images/a.png", text, (text,)),)),))
+    picture = matrix_picture([text, "other"], {(text, "other"): 0.5})
+    section = Section("models", text, text, (grid, drawn(grid, "dots", text)), picture, (strip,))
+    stage = StageLine(text, text, "0" * 64, {text: text}, {text: 3}, {text: 2}, {text: 1})
+    data = SectionPage(
+        text, (text, text), 4, (text,), (text,), (text,), (section,), (stage,), (text,), {"culturekit": text}
+    )
+    return render_sections(data)
+
+
+PLAIN = Seen(section_page("plain"))
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
+def test_hostile_texts_are_text_wherever_they_stand(text: str) -> None:
+    whole = section_page(text)
+    seen = Seen(whole)
+    assert seen.elements == PLAIN.elements, "it adds no element and no attribute"
+    assert "script" not in {tag for tag, _ in seen.elements}
+    assert seen.addresses == {"data:,", "thumbnails/reference.png"}
+    assert NEVER.search(whole) is None
+    assert seen.text.count(inert(text)) >= 10, "it is shown as it is written"
+    assert len(whole) < 100_000
+
+
+def test_the_page_lets_nothing_run_and_asks_nobody() -> None:
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', section_page("plain"))
+    assert "default-src &#39;none&#39;" in policy
+    assert "script-src &#39;none&#39;" in policy
+
+
+def test_a_run_that_names_no_metric_looks_for_no_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def looked_for() -> None:
+        raise AssertionError("packages were looked for")
+
+    monkeypatch.setattr(metric_tables, "all_metrics", looked_for)
+    assert list(metric_tables.metric_tables(RunFolders(tmp_path, ()))) == []
+
+
+def marked(*rows: dict[str, object]) -> dict[str, str]:
+    plain = {
+        "image_id": "i", "path": "x", "model": "m", "rewriter": "off", "provider_params": "{}", "sha256": "",
+        "width": 8, "height": 8, "status": "ok", "seed_honoured": True,
+    }  # fmt: skip
+    table = pl.DataFrame([plain | row for row in rows], schema=IMAGES.schema)
+    return facts(table, traits_of(table))
+
+
+def test_what_is_alike_is_not_marked_and_what_nobody_has_is_left_away() -> None:
+    lines = {line.what: line for line in lines_of([marked({}), marked({}, {})])}
+    assert set(lines) == {"prompts rewritten", "seeds honoured", "sizes in pixels"}
+    assert not any(line.apart for line in lines.values())
+    assert not Making(("a", "b"), ("folder", "folder"), ((), ()), tuple(lines.values())).apart
+
+
+def test_each_difference_is_marked_and_failures_are_only_told() -> None:
+    day, later = (datetime(2026, 11, number, tzinfo=UTC) for number in (2, 20))
+    bought = marked(
+        {"rewriter": "on", "seed_honoured": False, "width": 16, "requested_at": day},
+        {"rewriter": "unknown", "seed_honoured": False, "requested_at": later},
+        {"status": "filtered", "provider_params": '{"negative_text":"not sent: the API takes none"}'},
+    )
+    lines = {line.what: line for line in lines_of([marked({}), bought])}
+    assert lines["prompts rewritten"].cells == ("no", "yes (1), not known (1)")
+    assert lines["sizes in pixels"].cells == ("8x8", "16x8 (1), 8x8 (1)")
+    assert lines["negative prompts without effect"].cells == ("", "1")
+    assert lines["images that were not made"].cells == ("", "1 filtered")
+    assert lines["asked"].cells == ("", "2026-11-02 to 2026-11-20")
+    apart = {what for what, line in lines.items() if line.apart}
+    assert apart == {
+        "prompts rewritten", "seeds honoured", "sizes in pixels", "negative prompts without effect",
+    }  # fmt: skip
+
+
+def tiles_on(text: str) -> int:
+    """Count the images a page shows of single prompts and in mosaics."""
+    return text.count('<span class="tile">') + text.count('alt="image of ')
+
+
+@pytest.mark.slow
+def test_a_page_of_ten_thousand_images_stays_below_five_megabytes() -> None:
+    text = render(large_page(10_000))
+    assert tiles_on(text) >= 10_000
+    assert len(text.encode("utf-8")) <= 5_000_000
+    assert "base64" not in text
+
+
+@pytest.mark.slow
+def test_a_page_does_not_grow_faster_than_its_images() -> None:
+    half, whole = (len(render(large_page(images)).encode("utf-8")) for images in (10_000, 20_000))
+    assert whole <= 2.2 * half
