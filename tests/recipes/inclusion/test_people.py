@@ -102,6 +102,10 @@ def test_task_two_is_what_people_ticked_and_its_public_file_reads_back(tmp_path:
     assert again.annotations.sort(TASK2.key).equals(table)
     scored = score_task2(table, options=TaskOptions(least=0.0))
     assert scored.scores.filter(metric="in_region_rate").height > 0
+    pl.DataFrame([{"item_id": "i0", "region": "Africa"}]).write_csv(tmp_path / "other.csv")
+    files = AggregateFiles(tmp_path / "rated/annotations.parquet", made_from=tmp_path / "other.csv")
+    with pytest.raises(UsageError, match="does not say what was judged"):
+        run(aggregate_stage(files, AggregateOptions(resamples=99)), tmp_path / "b")
 
 
 def triplet_rows() -> list[dict[str, Any]]:
@@ -134,15 +138,6 @@ def test_task_one_names_images_wherever_they_stood(tmp_path: Path) -> None:
         assert row["shown"] == [row["reference_id"], row["second_id"]]
     assert not (people / "task2.parquet").exists()
     assert score_task1(table, {}, None).scores.height > 0
-
-
-def test_what_the_table_of_items_lacks_is_said(tmp_path: Path) -> None:
-    project(tmp_path, "inclusion_task2", task2_rows())
-    put_together(tmp_path, lambda *_: {"obj": "nm"})
-    pl.DataFrame([{"item_id": "i0", "region": "Africa"}]).write_csv(tmp_path / "other.csv")
-    files = AggregateFiles(tmp_path / "rated/annotations.parquet", made_from=tmp_path / "other.csv")
-    with pytest.raises(UsageError, match="does not say what was judged"):
-        run(aggregate_stage(files, AggregateOptions(resamples=99)), tmp_path / "b")
 
 
 def test_the_public_file_holds_no_formula_and_gives_every_cell_back(tmp_path: Path) -> None:
@@ -341,14 +336,14 @@ def test_what_three_coders_fill_in_is_scored(sheet: Path, tmp_path: Path) -> Non
     assert set(shares) == {0.25}
 
 
-@pytest.mark.parametrize(("cells", "found"), [({"coder": " "}, "nobody in the column coder"),
-                                              ({"People": "maybe"}, "'maybe' under People")])  # fmt: skip
-def test_a_row_that_is_not_coded_is_said(sheet: Path, tmp_path: Path, cells: dict[str, str], found: str) -> None:
-    with pytest.raises(UsageError, match=f"ana.csv:2: a response is not coded; .*found {found}"):
-        run(coded.stage(Files([filled(sheet, tmp_path / "ana.csv", "ana", **cells)])), tmp_path / "coded")
-
-
-def test_one_coder_twice_is_refused(sheet: Path, tmp_path: Path) -> None:
-    copies = [filled(sheet, tmp_path / f"{name}.csv", "ana") for name in "ab"]
-    with pytest.raises(UsageError, match="one coder has read a response twice"):
-        run(coded.stage(Files(copies)), tmp_path / "coded")
+@pytest.mark.parametrize(("copies", "cells", "said"), [
+    ("a", {"coder": " "}, "a.csv:2: a response is not coded; .*found nobody in the column coder"),
+    ("a", {"People": "maybe"}, "a.csv:2: a response is not coded; .*found 'maybe' under People"),
+    ("ab", {}, "one coder has read a response twice"),
+])  # fmt: skip
+def test_a_row_that_is_not_coded_or_coded_twice_is_said(
+    sheet: Path, tmp_path: Path, copies: str, cells: dict[str, str], said: str
+) -> None:
+    sheets = Files([filled(sheet, tmp_path / f"{name}.csv", "ana", **cells) for name in copies])
+    with pytest.raises(UsageError, match=said):
+        run(coded.stage(sheets), tmp_path / "coded")

@@ -158,27 +158,27 @@ def test_task1_stands_by_source_region_and_location() -> None:
     }  # fmt: skip
 
 
-def test_choices_and_kinds_that_triplets_do_not_have_are_refused() -> None:
-    table, options = drawn_task1(), TaskOptions(least=0)
-    for column in ("similar_id", "appealing_id"):
-        with pytest.raises(
-            UsageError, match=rf"row 1 and .*{column} is neither first_id nor second_id.*found {column} 'first'"
-        ):
-            score_task1(table.with_columns(pl.lit("first").alias(column)), options=options)
-    with pytest.raises(UsageError, match=r"combo has other words.*expected A or B or C or D or E, found combo 'a'"):
-        score_task1(table.with_columns(pl.col("combo").str.to_lowercase()), options=options)
+NEITHER = "row 1 and .*{0} is neither first_id nor second_id.*found {0} 'first'"
 
 
-@pytest.mark.parametrize("column", ["object_regions", "background_regions"])
-def test_regions_ticked_under_another_name_are_refused(column: str) -> None:
-    table = drawn_task2().with_columns(pl.col(column).list.eval(pl.element().replace({"af": "Africa"})))
-    with pytest.raises(UsageError, match=f"{column} must be lists of codes such as af, eu, sea, na; found 'Africa'"):
-        score_task2(table, options=TaskOptions(least=0))  # nobody saw the region: a rate of 0
-
-
-def test_photographs_are_called_real() -> None:
-    with pytest.raises(UsageError, match=r"names of source that cannot be told apart.*found 'real' and 'Real'"):
-        score_task2(drawn_task2().with_columns(source=pl.lit("Real")))
+@pytest.mark.parametrize(("task", "column", "change", "message"), [
+    *((1, name, pl.lit("first"), NEITHER.format(name)) for name in ("similar_id", "appealing_id")),
+    (1, "combo", pl.col("combo").str.to_lowercase(),
+     "combo has other words.*expected A or B or C or D or E, found combo 'a'"),
+    (2, "source", pl.lit("Real"), "names of source that cannot be told apart.*found 'real' and 'Real'"),
+    *((2, name, pl.col(name).list.eval(pl.element().replace({"af": "Africa"})),
+       f"{name} must be lists of codes such as af, eu, sea, na; found 'Africa'")
+      for name in ("object_regions", "background_regions")),
+])  # fmt: skip
+def test_words_that_tables_of_tasks_do_not_have_are_refused(
+    task: int, column: str, change: pl.Expr, message: str
+) -> None:
+    options = TaskOptions(least=0)
+    with pytest.raises(UsageError, match=message):
+        if task == 1:
+            score_task1(drawn_task1().with_columns(change.alias(column)), options=options)
+        else:
+            score_task2(drawn_task2().with_columns(change.alias(column)), options=options)
 
 
 def test_task1_needs_no_features_and_says_what_the_manifold_needs() -> None:
@@ -211,6 +211,7 @@ NAMED = "CULTUREKIT_TASK2_CSV"
 SHARED = Path(__file__).parents[4] / "shared/data/inclusion/task2_geode.csv"
 PUBLIC = Path(os.environ.get(NAMED, SHARED))
 CODES = {"Africa": "af", "Europe": "eu", "SouthEastAsia": "sea"}
+needs_the_file = pytest.mark.skipif(not PUBLIC.is_file(), reason=f"needs the authors' task2_geode.csv: {NAMED}")
 
 
 @pytest.fixture(scope="module")
@@ -231,7 +232,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict
     return folder, [{**row, **json.loads(row["params"])} for row in table.iter_rows(named=True)]
 
 
-@pytest.mark.skipif(not PUBLIC.is_file(), reason=f"needs the authors' task2_geode.csv: {NAMED}")
+@needs_the_file
 def test_what_the_file_holds(raw: list[dict[str, Any]]) -> None:
     assert len(raw) == 5378
     per_image = Counter(row["img_path"] for row in raw)
@@ -243,7 +244,7 @@ def test_what_the_file_holds(raw: list[dict[str, Any]]) -> None:
     assert people == {"Africa": 20, "Europe": 17, "SouthEastAsia": 15}
 
 
-@pytest.mark.skipif(not PUBLIC.is_file(), reason=f"needs the authors' task2_geode.csv: {NAMED}")
+@needs_the_file
 def test_every_rate_is_that_of_a_loop_and_the_published_ones_come_out(
     raw: list[dict[str, Any]], published: tuple[Path, list[dict[str, Any]]]
 ) -> None:
@@ -271,7 +272,7 @@ def test_every_rate_is_that_of_a_loop_and_the_published_ones_come_out(
             assert inside["value"] > outside["value"] + 0.1, "of real images people at home see more (figure 3a)"
 
 
-@pytest.mark.skipif(not PUBLIC.is_file(), reason=f"needs the authors' task2_geode.csv: {NAMED}")
+@needs_the_file
 def test_agreement_is_that_of_a_loop(raw: list[dict[str, Any]], published: tuple[Path, list[dict[str, Any]]]) -> None:
     said: dict[tuple[str, str, str], list[bool]] = defaultdict(list)
     for row in raw:
@@ -294,7 +295,7 @@ def test_agreement_is_that_of_a_loop(raw: list[dict[str, Any]], published: tuple
         assert found == pytest.approx(wanted)
 
 
-@pytest.mark.skipif(not PUBLIC.is_file(), reason=f"needs the authors' task2_geode.csv: {NAMED}")
+@needs_the_file
 def test_our_filter_takes_more_out_than_the_authors_did(raw: list[dict[str, Any]], tmp_path: Path) -> None:
     """Theirs saw comparison images of Task 1, which are not public; ours sees the photographs of this file."""
     seen: dict[tuple[str, str, str], list[bool]] = defaultdict(list)
@@ -313,7 +314,7 @@ def test_our_filter_takes_more_out_than_the_authors_did(raw: list[dict[str, Any]
     assert left_out["annotators left out of an object and region"] == 18
 
 
-@pytest.mark.skipif(not PUBLIC.is_file(), reason=f"needs the authors' task2_geode.csv: {NAMED}")
+@needs_the_file
 def test_a_verification_recomputes_all_of_it(published: tuple[Path, list[dict[str, Any]]]) -> None:
     answer = verify_run(published[0])
     assert {verdict.verdict for verdict in answer.verdicts} == {"verified"}

@@ -74,6 +74,13 @@ def test_nine_groups_have_42_prompts_as_many_as_the_tables_of_the_paper_say(tmp_
                      "Asian": 5, "Hispanic": 3, "White": 4}  # fmt: skip
     census = table.filter(pl.col("group").is_in(["African American", "Asian", "Hispanic", "White"]))
     assert all("America" in text for text in census["text"])
+    mine = tmp_path / "lists.yaml"
+    mine.write_text(
+        "groups: [{name: Nordic, code: 'NO', adjective: Nordic}]\n"
+        "specific: [{group: Nordic, code: 'NO', prompts: [a Nordic street]}]\n"
+    )
+    assert prompts(built(neutral_stage(mine), tmp_path / "mine")).height == 60, "groups of a user take their place"
+    assert prompts(built(specific.stage(mine), tmp_path / "q"))["text"].to_list() == ["a Nordic street"]
 
 
 @pytest.mark.parametrize(("dialect", "printed"), [("AAE", ["car / whip", "home / crib"]),
@@ -148,12 +155,20 @@ def test_each_pair_that_falls_says_at_which_filter_and_why(tmp_path: Path) -> No
     (sae / "a.txt").write_text("My CAR is here\nno shoes, no homely home\n")
     with gzip.open(aae / "b.txt.gz", "wt") as stream:
         stream.write("look at that whip\nnew kicks\ncribs\n")
-    folder = built(dialects_stage(tmp_path / "lists.yaml", sae, aae), tmp_path / "p")
+    stage = dialects_stage(tmp_path / "lists.yaml", sae, aae)
+    assert set(stage.inputs) == {"lists", "standard-corpus", "other-corpus"}
+    folder = built(stage, tmp_path / "p")
     rows = pl.read_parquet(folder / "dialect_pairs.parquet")
     assert rows["outcome"].to_list() == ["kept", "repeated", "not in the corpus", "not grammatical", *["malformed"] * 4]
     assert rows["detail"][2] == "'crib' in that of AAE"
     assert rows["detail"][3] == "'a' before 'kicks', which are many: 'a man tying a kicks' in AAE"
     assert prompts(folder)["text"].sort().to_list() == ["a man driving his car", "a man driving his whip"]
+    before = corpus_digest(sae)
+    assert manifest_of(folder).inputs["standard-corpus"].sha256 == before
+    sae.rename(tmp_path / "moved")
+    assert corpus_digest(tmp_path / "moved") == before
+    (tmp_path / "moved/b.csv").write_text("")
+    assert corpus_digest(tmp_path / "moved") != before
 
 
 def test_a_model_proposes_and_what_it_talks_falls(tmp_path: Path) -> None:
@@ -200,20 +215,6 @@ def test_a_corpus_of_any_size_takes_no_more_memory(tmp_path: Path) -> None:
         assert tracemalloc.get_traced_memory()[1] < 1 << 20, "the longest line alone is larger"
     finally:
         tracemalloc.stop()
-
-
-def test_a_corpus_is_known_by_what_it_holds(tmp_path: Path) -> None:
-    (tmp_path / "sae").mkdir()
-    (tmp_path / "sae/a.txt").write_text("car")
-    stage = dialects_stage(standard_corpus=tmp_path / "sae")
-    assert set(stage.inputs) == {"lists", "standard-corpus"}
-    folder, before = built(stage, tmp_path / "p"), corpus_digest(tmp_path / "sae")
-    manifest = manifest_of(folder)
-    assert manifest.inputs["standard-corpus"].sha256 == before
-    (tmp_path / "sae").rename(tmp_path / "moved")
-    assert corpus_digest(tmp_path / "moved") == before
-    (tmp_path / "moved/b.csv").write_text("")
-    assert corpus_digest(tmp_path / "moved") != before
 
 
 @pytest.mark.parametrize(
@@ -288,15 +289,13 @@ def test_multi_value_accepts_what_its_rules_may_make(multi_value: Path) -> None:
         checker.problem("a", "b", "Broken")
 
 
-@pytest.mark.parametrize("first", ["raise SystemExit(1)", "import geopy_of_nowhere"])
-def test_multi_value_that_cannot_download_says_so(multi_value: Path, first: str) -> None:
+@pytest.mark.parametrize(("first", "said"), [
+    ("raise SystemExit(1)", "cannot be loaded"), ("import geopy_of_nowhere", "cannot be loaded"),
+    ("raise ModuleNotFoundError(name='multivalue')", "is not installed"),
+])  # fmt: skip
+def test_multi_value_that_cannot_be_loaded_says_so(multi_value: Path, first: str, said: str) -> None:
     (multi_value / "__init__.py").write_text(first)
-    with pytest.raises(UsageError, match="Multi-VALUE cannot be loaded"):
-        GRAMMARS.make("multi-value")
-
-
-def test_without_multi_value_its_absence_is_said() -> None:
-    with pytest.raises(UsageError, match="Multi-VALUE is not installed"):
+    with pytest.raises(UsageError, match=f"Multi-VALUE {said}"):
         GRAMMARS.make("multi-value")
 
 
@@ -326,16 +325,6 @@ def test_prompts_are_about_what_people_accept(tmp_path: Path) -> None:
     sheet.write_text("synset,noun,decision\nbakery.n.01,bakery,reject\n")
     with pytest.raises(UsageError, match="accepted no noun"):
         built(neutral_stage(review=sheet), tmp_path / "r")
-
-
-def test_groups_of_a_user_take_the_place_of_the_shipped(tmp_path: Path) -> None:
-    (tmp_path / "lists.yaml").write_text(
-        "groups: [{name: Nordic, code: 'NO', adjective: Nordic}]\n"
-        "specific: [{group: Nordic, code: 'NO', prompts: [a Nordic street]}]\n"
-    )
-    mine = tmp_path / "lists.yaml"
-    assert prompts(built(neutral_stage(mine), tmp_path / "p")).height == 60
-    assert prompts(built(specific.stage(mine), tmp_path / "q"))["text"].to_list() == ["a Nordic street"]
 
 
 DEBIAN = Path(os.environ.get("CULTUREKIT_WORDNET", "/usr/share/wordnet"))

@@ -41,11 +41,8 @@ def test_each_kind_of_prompts_has_its_own_scores(tmp_path: Path) -> None:
         names = {stage.name for stage in stages_of(linguistic(f"prompts.kinds=[{kind}]"), tmp_path)}
         assert own <= names
         assert names.isdisjoint(set().union(*parts.values()) - own)
-
-
-def test_forms_wait_where_nobody_answers(tmp_path: Path) -> None:
     names = {stage.name for stage in stages_of(linguistic("people.simulated=null"), tmp_path)}
-    assert {"to-rate-persons", "to-rate-places", "tones-ita"} <= names
+    assert {"to-rate-persons", "to-rate-places", "tones-ita"} <= names, "forms wait where nobody answers"
     assert names.isdisjoint({"rated-persons", "ratings", "judged-modern"})
 
 
@@ -114,15 +111,9 @@ def test_the_report_has_a_section_for_every_table_of_the_paper(finished: Path) -
     for anchor in ("dialects", "tones", "histogram", "neutral", "ranking", "modern", "questions", "ratings", "asked"):
         assert f'id="{anchor}"' in page
     for told in (
-        "car / whip",
-        "a plaza in America",
-        "printed in the paper",
-        "take it that 5% of answers",
-        "sees 4 of 10 swatches",
-        "sees 10 of 10 swatches",
-        "cannot see dark skin",
-        "0.27 to 0.41",
-    ):
+        "car / whip", "a plaza in America", "printed in the paper", "take it that 5% of answers",
+        "sees 4 of 10 swatches", "sees 10 of 10 swatches", "cannot see dark skin", "0.27 to 0.41",
+    ):  # fmt: skip
         assert told in page
     assert report_of(finished).kind == "linguistic-report"
 

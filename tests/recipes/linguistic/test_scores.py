@@ -114,23 +114,20 @@ def test_a_model_of_which_nobody_saw_both_of_a_pair_has_no_gap_and_the_others_do
 
 def test_dialects_with_nothing_to_compare_are_a_mistake() -> None:
     pictures, asked, scores = spoken(2)
-    with pytest.raises(UsageError, match="nothing to compare dialects by"):
-        score_dialects(pictures, asked, options=DialectGapOptions())
-    with pytest.raises(UsageError, match="no picture of a prompt in 'SAE' or 'AAE' has a score"):
-        score_dialects(pictures, asked, quality({"x": 1.0}), options=DialectGapOptions())
-    with pytest.raises(UsageError, match="no prompt is in 'RP'; expected 'AAE' or 'SAE' or 'Singlish'"):
-        score_dialects(pictures, asked, quality(scores), options=DialectGapOptions(standard="RP"))
-    with pytest.raises(UsageError, match="a dialect has no gap to itself"):
-        score_dialects(pictures, asked, quality(scores), options=DialectGapOptions(other="SAE"))
+    known, how = (quality(scores), None), DialectGapOptions
     said = annotations([(image, "a", "US", "yes") for image in scores], criterion="monk_tone", scheme="other")
-    with pytest.raises(UsageError, match="no annotation is of the criterion 'correct'; found monk_tone"):
-        score_dialects(pictures, asked, quality(scores), said, options=DialectGapOptions())
-    with pytest.raises(UsageError, match="prompts have no such column"):
-        score_dialects(pictures, asked, quality(scores), options=DialectGapOptions(pair=("noun",)))
-    with pytest.raises(UsageError, match="no prompt has concept"):
-        score_dialects(pictures, asked, quality(scores), options=DialectGapOptions(pair=("concept",)))
-    with pytest.raises(UsageError, match="scale must be a number above 0"):
-        score_dialects(pictures, asked, quality(scores), options=DialectGapOptions(scale=0))
+    for given, options, message in (
+        ((None, None), how(), "nothing to compare dialects by"),
+        ((quality({"x": 1.0}), None), how(), "no picture of a prompt in 'SAE' or 'AAE' has a score"),
+        (known, how(standard="RP"), "no prompt is in 'RP'; expected 'AAE' or 'SAE' or 'Singlish'"),
+        (known, how(other="SAE"), "a dialect has no gap to itself"),
+        ((known[0], said), how(), "no annotation is of the criterion 'correct'; found monk_tone"),
+        (known, how(pair=("noun",)), "prompts have no such column"),
+        (known, how(pair=("concept",)), "no prompt has concept"),
+        (known, how(scale=0), "scale must be a number above 0"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            score_dialects(pictures, asked, *given, options=options)
 
 
 def test_scores_of_other_images_and_images_without_a_score_are_counted() -> None:
@@ -199,14 +196,10 @@ def test_prompts_that_lack_a_group_are_counted_and_none_left_is_a_mistake() -> N
         score_neutral(pictures, asked, vectors, ids, options=NeutralOptions(pair=("text",)))
     with pytest.raises(UsageError, match="an id stands twice"):
         score_neutral(pictures, asked, vectors, [ids[0]] * len(ids), options=NeutralOptions())
-
-
-def test_a_group_under_two_names_is_seen_in_the_refusal() -> None:
-    pictures, asked, vectors, ids = neutral_world()
     first = pl.col("group").is_first_distinct() & (pl.col("group") == "Africa")
-    asked = asked.with_columns(group=pl.when(first).then(pl.lit("africa")).otherwise("group"))
+    two = asked.with_columns(group=pl.when(first).then(pl.lit("africa")).otherwise("group"))
     with pytest.raises(UsageError, match=r"found .*, groups Africa, Asia and the Pacific, Europe and Russia, africa"):
-        score_neutral(pictures, asked, vectors, ids, options=NeutralOptions())
+        score_neutral(pictures, two, vectors, ids, options=NeutralOptions())
 
 
 def test_question_pairs_are_scored_per_group() -> None:
@@ -294,7 +287,10 @@ def world(*, pairs: int = 12, per: int = 3, seed: int = 0) -> tuple[dict[str, in
 
 def test_scores_are_those_of_the_histogram_per_group_and_over_all() -> None:
     tones, pictures, asked = world()
-    scores = conforming(score_tones(tones, pictures, asked, options=ToneOptions()))
+    answer = score_tones(tones, pictures, asked, options=ToneOptions())
+    again = score_tones(dict(reversed(tones.items())), pictures.reverse(), asked.reverse(), options=ToneOptions())
+    assert (again.scores.equals(answer.scores), again.values.equals(answer.values)) == (True, True)
+    scores = conforming(answer)
     for group, own in (("SAE", "SAE"), ("AAE", "AAE"), (None, "")):
         seen = [tone for image, tone in tones.items() if image.startswith(own) and tone is not None]
         histogram, spread = tone_histogram(seen), tone_spread(tone_histogram(seen))
@@ -349,6 +345,9 @@ def test_people_are_pools_and_share_a_picture_among_their_tones() -> None:
     }  # fmt: skip
     assert found == {("IN", 1): 1.0, ("US", 2): 0.25, ("US", 4): 0.25, ("US", 9): 0.5}
     assert answer.left_out["malformed: tones that are not 1 to 10"] == 1
+    row = conforming(answer).filter(metric="tone_std", group="SAE").row(0, named=True)
+    assert row["ci_low"] is None
+    assert "a single prompt" in json.loads(row["params"])["no_interval"]
 
 
 def test_who_saw_nobody_counts_against_a_tone_where_people_put_the_rule_right() -> None:
@@ -376,31 +375,10 @@ def test_who_saw_nobody_counts_against_a_tone_where_people_put_the_rule_right() 
     assert (std["ci_low"], std["ci_high"]) == pytest.approx((expected.std.low, expected.std.high))
 
 
-def test_one_prompt_has_no_interval_and_says_why() -> None:
-    tones, pictures, asked = world(pairs=1)
-    scores = conforming(score_tones(tones, pictures, asked, options=ToneOptions()))
-    row = scores.filter(metric="tone_std", group="SAE").row(0, named=True)
-    assert row["ci_low"] is None
-    assert "a single prompt" in json.loads(row["params"])["no_interval"]
-
-
-def test_order_does_not_matter() -> None:
-    tones, pictures, asked = world()
-    options = ToneOptions()
-    answer = score_tones(tones, pictures, asked, options=options)
-    again = score_tones(dict(reversed(tones.items())), pictures.reverse(), asked.reverse(), options=options)
-    assert again.scores.equals(answer.scores)
-    assert again.values.equals(answer.values)
-
-
-def test_pictures_without_skin_everywhere_are_a_mistake() -> None:
-    _, pictures, asked = world(pairs=1)
-    with pytest.raises(UsageError, match="no picture has a skin tone"):
-        score_tones({}, pictures, asked, options=ToneOptions())
-
-
 def test_answers_about_something_else_are_refused_or_counted() -> None:
     tones, pictures, asked = world()
+    with pytest.raises(UsageError, match="no picture has a skin tone"):
+        score_tones({}, pictures, asked, options=ToneOptions())
     other = annotations([(image, "a", "US", 3) for image in tones], criterion="correct")
     with pytest.raises(UsageError, match="no annotation is of the criterion 'monk_tone'; found correct"):
         score_tones(tones, pictures, asked, other, options=ToneOptions())
