@@ -14,22 +14,13 @@ from tests.loopback import served
 
 @dataclass
 class StandInHub:
-    """What was written, and what was asked.
-
-    Attributes:
-        token: that may write.
-        private: whether each dataset is.
-        files: of each dataset, by path.
-        commits: how many files each took.
-        breaks_after: commits after which the connection fails once.
-        url: where it is.
-    """
+    """What was written: datasets with their files by path, and how many files each commit took."""
 
     token: str
     private: dict[str, bool] = field(default_factory=dict)
     files: dict[str, dict[str, bytes]] = field(default_factory=dict)
     commits: list[int] = field(default_factory=list)
-    breaks_after: int | None = None
+    breaks_after: int | None = None  # commits after which the connection fails once
     url: str = ""
 
 

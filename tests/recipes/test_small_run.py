@@ -70,9 +70,6 @@ def test_every_stage_folder_lists_exactly_what_is_in_it(small_run: Path) -> None
         for name, record in manifest["outputs"].items():
             if "files" not in record:
                 assert digest_file(manifest_path.parent / name) == record["sha256"]
-
-
-def test_nothing_but_stages_and_the_recipe_is_left(small_run: Path) -> None:
     assert [path.name for path in small_run.iterdir() if path.name.startswith(".")] == []
     assert [path.name for path in small_run.iterdir() if path.is_file()] == ["recipe.json"]
 
@@ -112,12 +109,6 @@ def twice(run: Callable[[Work], Outcome]) -> Callable[[Work], Outcome]:
     return run_again
 
 
-def test_a_second_run_reuses_everything(small_recipe: Recipe, run_copy: Path) -> None:
-    before = content(run_copy)
-    assert set(run(small_recipe, run_copy).values()) == {"reused"}
-    assert content(run_copy) == before
-
-
 @pytest.mark.endtoend
 def test_a_change_redoes_what_depends_on_it_and_nothing_else(run_copy: Path) -> None:
     changed = load_recipe(SMALL, ["models.1.backend=simulated?collapse=1&modes=3"])
@@ -129,19 +120,17 @@ def test_a_change_redoes_what_depends_on_it_and_nothing_else(run_copy: Path) -> 
 
 def test_a_removed_stage_is_made_again_and_gives_the_same_bytes(small_recipe: Recipe, run_copy: Path) -> None:
     before = content(run_copy)
+    assert set(run(small_recipe, run_copy).values()) == {"reused"}
+    assert content(run_copy) == before
     shutil.rmtree(run_copy / "index")
     states = run(small_recipe, run_copy)
     assert {name for name, state in states.items() if state != "reused"} == {"index"}
     assert content(run_copy) == before
 
 
-def test_a_file_in_the_place_of_a_run_is_refused(small_recipe: Recipe, tmp_path: Path) -> None:
-    (tmp_path / "run").write_text("", encoding="utf-8")
-    with pytest.raises(UsageError, match="run: a run needs a folder; found a file of that name"):
-        plan_recipe(small_recipe, tmp_path / "run")
-
-
-def test_a_plan_counts_the_images_that_the_run_makes(small_recipe: Recipe, small_run: Path, tmp_path: Path) -> None:
+def test_a_plan_counts_the_images_that_the_run_makes_or_has(
+    small_recipe: Recipe, small_run: Path, run_copy: Path, tmp_path: Path
+) -> None:
     planned = {step.name: step.units for step in plan_recipe(small_recipe, tmp_path) if step.unit == "images"}
     made = {name: read_manifest(small_run / name) for name, units in planned.items() if units is not None}
     counted = {name: manifest.counts.get("images") for name, manifest in made.items() if manifest is not None}
@@ -151,15 +140,15 @@ def test_a_plan_counts_the_images_that_the_run_makes(small_recipe: Recipe, small
     }
     once = {step.name: step.units for step in plan_recipe(load_recipe(SMALL, ["diagnosis.floor_repeats=1"]), tmp_path)}
     assert once["images-broad"] == (once["images-floor-culture-free"] or 0) * small_recipe.images.repeats
-
-
-def test_a_plan_counts_the_images_that_are_there_already(small_recipe: Recipe, run_copy: Path) -> None:
     for name in ("matches-broad", "index"):
         shutil.rmtree(run_copy / name)
-    planned = {step.name: step for step in plan_recipe(small_recipe, run_copy)}
-    assert planned["images-broad"].state == "done"
-    assert planned["matches-broad"].units == manifest_of(run_copy / "images-broad").counts["images"]
-    assert planned["index"].units == manifest_of(run_copy / "references").counts["images"]
+    there = {step.name: step for step in plan_recipe(small_recipe, run_copy)}
+    assert there["images-broad"].state == "done"
+    assert there["matches-broad"].units == manifest_of(run_copy / "images-broad").counts["images"]
+    assert there["index"].units == manifest_of(run_copy / "references").counts["images"]
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(UsageError, match="file: a run needs a folder; found a file of that name"):
+        plan_recipe(small_recipe, tmp_path / "file")
 
 
 def test_until_stops_after_a_stage_or_a_family_of_stages(small_recipe: Recipe, tmp_path: Path) -> None:

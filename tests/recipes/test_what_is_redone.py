@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -76,45 +77,57 @@ def change_line(world: Path, wanted: Callable[[str], bool], label: str) -> None:
     (world / "dump.json.gz").write_bytes(gzip.compress("\n".join(lines).encode(), mtime=0))
 
 
-def change_concept(world: Path, change: Callable[[dict[str, object]], None]) -> None:
-    path = world / "art.yaml"
-    config = yaml.safe_load(path.read_text(encoding="utf-8"))
-    change(config)
-    path.write_text(yaml.safe_dump(config), encoding="utf-8")
-
-
-def concerned(world: Path) -> set[str]:
-    """The items that candidates are made of: themselves, their paths, their classes."""
+def elsewhere(world: Path) -> None:
+    """Change a line that no candidate rests on: neither itself, nor its path, nor its classes."""
     rows = pl.read_parquet(world / "run/candidates/candidates.parquet")
     columns: Iterable[str] = ("path", "p31", "p279", "roots")
-    return {*rows["qid"], *(qid for name in columns for qid in rows[name].explode())}
-
-
-def test_a_line_that_no_candidate_rests_on_is_read_and_goes_no_further(world: Path) -> None:
-    near = concerned(world)
+    near = {*rows["qid"], *(qid for name in columns for qid in rows[name].explode())}
     change_line(world, lambda qid: qid not in near, "something else")
-    assert done_again(recipe_of(world), world) == {"graph", "candidates", "filter"}
 
 
-def test_a_line_of_an_artifact_goes_all_the_way(world: Path) -> None:
+def artifact(world: Path) -> None:
     kept = set(pl.read_parquet(world / "run/cspace/cspace.parquet")["artifact_id"])
     change_line(world, lambda qid: qid in kept, "Another name")
-    assert done_again(recipe_of(world), world) == set(SPACE)
 
 
-def test_what_a_root_is_expected_to_bring_is_only_checked(world: Path) -> None:
-    change_concept(world, lambda config: config["roots"][0].update(expect=[1, 2]))  # type: ignore[index]
-    assert done_again(recipe_of(world), world) == {"candidates"}
+def concept(change: Callable[[dict[str, Any]], None]) -> Callable[[Path], None]:
+    def changed(world: Path) -> None:
+        path = world / "art.yaml"
+        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+        change(config)
+        path.write_text(yaml.safe_dump(config), encoding="utf-8")
+
+    return changed
 
 
-def test_a_walk_that_may_go_further_and_finds_nothing_more_is_all(world: Path) -> None:
-    change_concept(world, lambda config: config.update(hops=40))
-    assert done_again(recipe_of(world), world) == {"candidates"}
+def judged(verdict: str) -> Callable[[Path], Recipe]:
+    def changed(world: Path) -> Recipe:
+        said = {"task": "cspace.filter", "reply": {"id": "${id}", "verdict": verdict}}
+        (world / "said.jsonl").write_text(json.dumps(said), encoding="utf-8")
+        return recipe_of(world, judge=f"replay:{world / 'said.jsonl'}?miss=default")
+
+    return changed
 
 
-def test_a_root_less_goes_all_the_way_from_the_walk(world: Path) -> None:
-    change_concept(world, lambda config: config.update(roots=config["roots"][1:]))  # type: ignore[index]
-    assert done_again(recipe_of(world), world) == {"candidates", "filter", "cspace", "prompts"}
+CHANGES: dict[str, tuple[Callable[[Path], Recipe | None], str]] = {
+    "a line that no candidate rests on goes no further": (elsewhere, "graph candidates filter"),
+    "a line of an artifact goes all the way": (artifact, "graph candidates filter cspace prompts"),
+    "what a root is expected to bring is only checked": (
+        concept(lambda config: config["roots"][0].update(expect=[1, 2])), "candidates"
+    ),
+    "a walk that may go further and finds nothing more": (concept(lambda config: config.update(hops=40)), "candidates"),
+    "a root less": (
+        concept(lambda config: config.update(roots=config["roots"][1:])), "candidates filter cspace prompts"
+    ),
+    "another judge who says the same": (judged("keep"), "filter cspace"),
+    "a judge who settles nothing": (judged("review"), "filter cspace prompts"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_goes_as_far_as_it_is_felt(world: Path, change: str) -> None:
+    changed, redone = CHANGES[change]
+    assert done_again(changed(world) or recipe_of(world), world) == set(redone.split())
 
 
 def test_other_words_for_the_judge_ask_him_again(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,18 +135,6 @@ def test_other_words_for_the_judge_ask_him_again(world: Path, monkeypatch: pytes
     planned = {step.name: step.state for step in plan_recipe(recipe_of(world), world / "run")}
     assert [planned[name] for name in SPACE] == ["done", "done", "out of date", "to check again", "to check again"]
     assert done_again(recipe_of(world), world) == {"filter"}
-
-
-def test_another_judge_who_says_the_same_changes_no_prompt(world: Path) -> None:
-    said = world / "said.jsonl"
-    said.write_text('{"task": "cspace.filter", "reply": {"id": "${id}", "verdict": "keep"}}', encoding="utf-8")
-    assert done_again(recipe_of(world, judge=f"replay:{said}?miss=default"), world) == {"filter", "cspace"}
-
-
-def test_a_judge_who_settles_nothing_leaves_nothing_to_make_prompts_of(world: Path) -> None:
-    said = world / "said.jsonl"
-    said.write_text('{"task": "cspace.filter", "reply": {"id": "${id}", "verdict": "review"}}', encoding="utf-8")
-    assert done_again(recipe_of(world, judge=f"replay:{said}?miss=default"), world) == {"filter", "cspace", "prompts"}
 
 
 def test_other_words_for_prompts_build_prompts_again(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,15 +197,8 @@ def test_what_was_made_from_something_else_is_refused_with_all_that_differs(
         "option more: not there -> null", "option roots cuisine: [1,2] -> [1]", "and 1 more", "--replace",
     ):  # fmt: skip
         assert said in str(refused.value)
-    assert (
-        run(replace(paid, inputs={"text": copy_of(tmp_path, "525 candidates")}), tmp_path / "kept").manifest == before
-    )
-
-
-def copy_of(folder: Path, content: str) -> Path:
-    path = folder / "copy"
-    path.write_text(content, encoding="utf-8")
-    return path
+    (tmp_path / "copy").write_text("525 candidates", encoding="utf-8")
+    assert run(replace(paid, inputs={"text": tmp_path / "copy"}), tmp_path / "kept").manifest == before
 
 
 def test_a_replacement_is_said_and_keeps_what_was_paid(

@@ -27,7 +27,6 @@ from culturekit.scores.within import WithinOptions, within
 from tests.conftest import stage_here
 from tests.recipes.built import built, score, scores_row
 from tests.report.pages import LACKING, faithfulness, full_page, page, people, routes
-from tests.report.report_tables import columns_of, tables_of
 from tests.scores.test_within import PROMPTS, matches
 
 
@@ -102,42 +101,37 @@ def test_tables_with_the_same_rows_stand_side_by_side_evenly_as_far_as_they_fit(
     assert [grid.caption for grid in section.tables] == ["a dash: nothing to score"]
 
 
-def section(text: str) -> str:
-    begin = text.index('id="kernels"')
-    return text[begin : text.index("</section>", begin)]
+def kernels_of(**changes: Any) -> tuple[str, list[tuple[list[str], list[str]]]]:
+    """Render the section of kernels; give it with the two rows above the numbers of each table."""
+    whole = render(replace(page(), **changes))
+    text = whole[(begin := whole.index('id="kernels"')) : whole.index("</section>", begin)]
+    heads = re.findall(r"<thead>(.*?)</thead>", text.replace("<bdi>", "").replace("</bdi>", ""), re.DOTALL)
+    groups = [re.findall(r'"colgroup"[^>]*>([^<]+)', head) for head in heads]
+    return text, [(of, re.findall(r'"col"[^>]*>([^<]+)', head)[1:]) for of, head in zip(groups, heads, strict=True)]
 
 
 def test_kernels_stand_side_by_side_and_concepts_are_closed() -> None:
-    data = page()
-    uniform = replace(data.tables[0], kernel="uniform")
-    text = section(render(replace(data, tables=(data.tables[0], uniform))))
-    whole, *closed = tables_of(text)
-    assert [columns_of(whole)[position] for position in (1, 2, 3, 4)] == [
-        {"labels": label, "kernel": kernel} for kernel in ("country", "uniform") for label in ("mapped", "truth")
-    ]
-    assert whole.kernel is whole.concept is None
-    assert [table.kernel for table in closed] == ["country", "uniform"]
-    cells = [cell for table in closed for _, row in table.rows for cell in row if not cell.header]
-    assert {cell.concept for cell in cells} == {"cuisine"}
+    table = page().tables[0]
+    text, (whole, *closed) = kernels_of(tables=(table, replace(table, kernel="uniform")))
+    assert whole == (["country", "uniform"], ["mapped", "true"] * 2)
+    assert [groups for groups, _ in closed] == [["cuisine"]] * 2
+    assert re.findall(r'<details[^>]* data-kernel="([^"]+)"', text) == ["country", "uniform"]
+    assert "data-concept" not in text.partition("<details")[0]
     assert text.count("<details") == 2 and "<details open" not in text
 
 
 def test_scores_of_two_orders_share_no_table() -> None:
     """An artifact kernel of order 2 stood beside a country kernel of order 1, .628 beside .748."""
-    data = page()
-    uniform = replace(data.tables[0], kernel="uniform", order="q = 2")
-    text = section(render(replace(data, tables=(uniform, data.tables[0]))))
-    columns = [columns_of(table).values() for table in tables_of(text)]
-    kernels = [{column["kernel"] for column in of_table if "kernel" in column} for of_table in columns]
-    assert kernels[:2] == [{"country"}, {"uniform"}]
+    table = page().tables[0]
+    text, heads = kernels_of(tables=(replace(table, kernel="uniform", order="q = 2"), table))
+    assert [groups for groups, _ in heads[:2]] == [["country"], ["uniform"]]
     assert [f"order q = {order}, over all prompts" in text for order in (1, 2)] == [True, True]
 
 
 def test_concepts_that_were_scored_apart_have_no_table_together() -> None:
-    data = page()
-    table = replace(data.tables[0], concepts=("art", "cuisine"))
-    (shown,) = tables_of(section(render(replace(data, tables=(table,)))))
-    assert {cell.concept for _, row in shown.rows for cell in row if not cell.header} == {"art", "cuisine"}
+    text, heads = kernels_of(tables=(replace(page().tables[0], concepts=("art", "cuisine")),))
+    assert heads == [(["art", "cuisine"], ["mapped", "true"] * 2)]
+    assert len(re.findall(r'<td[^>]* data-concept="(?:art|cuisine)"', text)) == text.count("<td")
 
 
 def test_a_long_spec_breaks_between_its_options() -> None:
