@@ -19,6 +19,7 @@ from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.report.headline import waiting_forms
 from culturekit.report.people import correlation_chart, grids
 from culturekit.report.provenance import MissingLine, every_caveat
+from culturekit.report.realism import Cell as VarietyCell
 from culturekit.report.realism import VarietyColumn, disagreements, ranks, significant, within_in, words
 from culturekit.report.run_folders import RunFolders, with_params
 from culturekit.report.sections import Cell, Grid, Section, explained, looked_up, score_grid, side_by_side
@@ -153,7 +154,7 @@ def test_equal_values_share_a_rank() -> None:
 
 
 def column(title: str, order: dict[str, int]) -> VarietyColumn:
-    return VarietyColumn(title, "", "", {model: Cell("", "", 1, 1) for model in order}, order)
+    return VarietyColumn(title, "", "", {model: VarietyCell("", "", 1, 1) for model in order}, order)
 
 
 def test_the_model_that_only_looks_varied_is_named() -> None:

@@ -33,7 +33,8 @@ from tests.generation.diffusion.tiny_pipelines import tiny
 from tests.index.models.tiny_transformers import make_clip, make_sentence
 from tests.recipes.built import built, stored
 from tests.recipes.shipped_recipes import shared_small
-from tests.report.test_site import Links, schema
+from tests.report.pages import Elements
+from tests.report.test_site import schema
 
 
 def c3(*stated: str) -> AnyRecipe:
@@ -194,8 +195,8 @@ def test_images_of_other_captions_stand_beside_those_of_the_culture(finished: Pa
 def test_it_is_a_site_whose_records_hold_nothing_that_only_the_simulation_knows(finished: Path, tmp_path: Path) -> None:
     with LocalEngine(1) as engine:
         run_stage(site_stage([finished]), tmp_path / "site", engine=engine)
-    pages = {path: Links(path.read_text(encoding="utf-8")) for path in (tmp_path / "site").rglob("*.html")}
-    places = {(path.parent / place).resolve() for path, page in pages.items() for place in page.places
+    pages = {path: Elements(path.read_text(encoding="utf-8")) for path in (tmp_path / "site").rglob("*.html")}
+    places = {(path.parent / place).resolve() for path, page in pages.items() for place in page.values("href", "src")
               if not place.startswith(("#", "data:"))}  # fmt: skip
     assert all(place.is_file() for place in places)
     assert {path for path in pages if path.name != "index.html"} <= places

@@ -288,7 +288,7 @@ def test_a_smaller_grid_is_planned_as_small_as_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("contact", "words"), [("", "ground.contact"), ("me", "mail address")])
 def test_pages_of_a_recipe_are_fetched_where_it_says_who_asks(tmp_path: Path, contact: str, words: str) -> None:
     pages = tmp_path / "pages.yaml"
-    pages.write_text("pages: [{source: wikipedia, country: IR, title: Nowruz, url: https://en.wikipedia.org/wiki/N}]")
+    pages.write_text(NOWRUZ)
     ground = Ground.model_validate({**SIMULATED, "countries": ["IR"], "pages": str(pages), "contact": contact})
     with LocalEngine(1) as engine, pytest.raises(UsageError, match=words):
         run_stage(wired_ground(tmp_path, ground).steps[0].stage, tmp_path / "sources", engine=engine)

@@ -320,7 +320,8 @@ def told_otherwise() -> dict[str, World]:
     asked = [{**row, "token": row["token"].replace(" ", "\u00a0 ")} for row in drawn.descriptors]
     shouted = [name.upper() for name in drawn.ids]
     both = np.concatenate([drawn.vectors[::-1], drawn.vectors])
-    setting = {side: renamed(getattr(drawn, side), "background", "Setting") for side in ("descriptors", "extracted")}
+    sides = ("descriptors", "extracted")
+    setting: dict[str, Any] = {side: renamed(getattr(drawn, side), "background", "Setting") for side in sides}
     return {
         **{f"in order {seed}": drawn.shuffled(seed) for seed in range(5)},
         "equal when normalised": replace(drawn, extracted=drawn.extracted + said,

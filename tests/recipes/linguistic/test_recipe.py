@@ -24,7 +24,7 @@ from tests.command_line import culturekit
 from tests.conftest import stages_of
 from tests.recipes.linguistic.test_prompts import DEBIAN
 from tests.recipes.shipped_recipes import run_small
-from tests.report.test_report import Seen
+from tests.report.pages import Elements
 from tests.typed_pages import ROOT, typed
 
 
@@ -173,7 +173,7 @@ def test_scores_are_made_as_the_page_says(finished: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize("text", ["<img src=x onerror=alert(1)>", "\u202e{{7*7}}", "=cmd|' /C calc'!A0", "Z" * 9_000])
 def test_hostile_groups_and_pools_are_text_on_the_page(finished: Path, tmp_path: Path, text: str) -> None:
     """Names of groups come from a user's lists, names of pools and of dialects from the recipe."""
-    plain = Seen(render_sections(linguistic_page(folders_of(finished))))
+    plain = Elements(render_sections(linguistic_page(folders_of(finished))))
     root = tmp_path / "run"
     shutil.copytree(finished, root, ignore=shutil.ignore_patterns("*.png", "*.npy"))
     for path in root.glob("*/scores.parquet"):
@@ -182,9 +182,9 @@ def test_hostile_groups_and_pools_are_text_on_the_page(finished: Path, tmp_path:
         params = pl.col("params").str.replace_all('"anywhere"', json.dumps(text), literal=True)
         table.with_columns(named, params).write_parquet(path)
     page = render_sections(linguistic_page(folders_of(root)))
-    seen = Seen(page)
-    assert sorted(seen.elements) == sorted(plain.elements), "it adds no element and no attribute"
-    assert "script" not in {tag for tag, _ in seen.elements}
+    seen = Elements(page)
+    assert sorted(seen.names) == sorted(plain.names), "it adds no element and no attribute"
+    assert "script" not in {tag for tag, _ in seen.tags}
     assert "\u202e" not in page
     assert text[:3] in seen.text or text.startswith("\u202e")
 
