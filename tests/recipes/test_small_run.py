@@ -320,7 +320,7 @@ def planned(recipe: Recipe, folder: Path) -> dict[str, PlannedStage]:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_plan_says_dollars_at_once_and_minutes_after_a_pilot(finished: Finished) -> None:
+def test_a_plan_says_dollars_at_once_and_minutes_after_a_pilot_and_that_is_what_is_sold(finished: Finished) -> None:
     assert finished.calls_before_the_run == 0, "a plan and a pilot send nothing"
     for name in ("images-gpt", "images-gemini"):
         step = finished.before[name]
@@ -331,30 +331,18 @@ def test_a_plan_says_dollars_at_once_and_minutes_after_a_pilot(finished: Finishe
     assert (finished.piloted["images-tiny"].seconds or 0) > 0
     assert finished.piloted["images-gpt"] == finished.before["images-gpt"]
     assert {step.state for step in planned(finished.recipe, finished.folder).values()} == {"done"}
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::FutureWarning")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_what_was_sold_is_what_was_planned(finished: Finished) -> None:
     bought = [record for record in finished.server.records() if record.good]
-    assert len(bought) == made(finished, "gpt") + made(finished, "gemini") == 45, (
-        "three were filtered, none bought twice"
-    )
+    made = sum(manifest_of(finished.folder / f"images-{model}").counts["ok"] for model in ("gpt", "gemini"))
+    assert len(bought) == made == 45, "three were filtered, none bought twice"
     own = [record for record in bought if record.provider == "openai"]
     dollars = (5 * sum(one.input_tokens for one in own) + 40 * sum(one.output_tokens for one in own)) / 1e6
     assert dollars * 24 / 21 == pytest.approx(finished.before["images-gpt"].dollars, rel=0.05)
 
 
-def made(finished: Finished, model: str) -> int:
-    manifest = manifest_of(finished.folder / f"images-{model}")
-    return manifest.counts["ok"]
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_one_report_compares_them_and_says_what_is_not_comparable(finished: Finished) -> None:
+def test_one_report_compares_them_says_what_is_not_comparable_and_is_verified(finished: Finished) -> None:
     notes = [read_manifest(finished.folder / name) for name in ("scores", "comparison")]
     told = [manifest.notes["not_comparable"] for manifest in notes if manifest is not None]
     assert told[0] == told[1]
@@ -368,26 +356,12 @@ def test_one_report_compares_them_and_says_what_is_not_comparable(finished: Fini
     assert "What is not comparable" in page
     assert page.count("not alike in rewriter, seeds honoured, size") > 0
     assert "3 filtered" in page
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::FutureWarning")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_the_table_of_differences_names_what_else_differs(finished: Finished) -> None:
     scores = pl.read_parquet(finished.folder / "comparison/scores.parquet")
-    apart = {
-        (about["a"], about["b"]): about.get("differ_in")
-        for about in map(json.loads, scores["params"].to_list())
-    }  # fmt: skip
+    abouts = list(map(json.loads, scores["params"].to_list()))
+    apart = {(about["a"], about["b"]): about.get("differ_in") for about in abouts}
     assert apart["gpt", "known-bias"] == ["rewriter", "seeds honoured", "size"]
     assert apart["gemini", "gpt"] == ["rewriter"]
     assert apart["known-bias", "tiny"] is None
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::FutureWarning")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_every_score_of_the_run_is_verified(finished: Finished) -> None:
     command = [sys.executable, "-m", "culturekit", "verify", str(finished.folder), "--json"]
     environment = {**os.environ, "PYTHONPATH": str(CUBE.parents[1])}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)

@@ -140,6 +140,9 @@ def test_the_data_of_a_report_are_those_of_its_run(small_run: Path) -> None:
     assert data.verdict.named == ("empty",)
     assert data.concepts == ("art",)
     assert {table.metric for table in data.tables} == {"vs", "qvs"}
+    for table in data.tables:
+        most = max(each.value for _, cells in table.rows for cell in cells for each in cell if each is not None)
+        assert most <= table.top < most + 0.1, "the scale of colours ends at the first tenth above every score"
     assert len(data.shots) == 24
     assert all(shot.evidence is not None for shot in data.shots)
     assert {shot.truth is None for shot in data.shots if shot.model == "empty"} == {True}

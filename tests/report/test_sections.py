@@ -188,24 +188,16 @@ def test_diversity_within_countries_is_that_of_the_main_order(main: float, other
     assert shown[0] == shown[1]
 
 
-def faithfulness_section() -> str:
-    html = render(replace(page(), faithfulness=faithfulness("mirage", "atlas")))
-    return html.partition('<section aria-labelledby="faithfulness">')[2].partition("</section>")[0]
-
-
-def test_a_run_without_judges_has_no_section_and_what_is_missing_is_said_where_it_would_stand() -> None:
+def test_each_judge_has_its_table_and_chart_and_what_people_put_right_and_what_is_missing_stand_with_them() -> None:
     assert "Quality and faithfulness" not in render(page())
-    text = faithfulness_section()
+    html = render(replace(page(), faithfulness=faithfulness("mirage", "atlas")))
+    text = html.partition('<section aria-labelledby="faithfulness">')[2].partition("</section>")[0]
     assert "no score" in text
     assert "No scorer compared image and text." in text
     assert "2 of them got no answer" in text
     assert "95 % intervals for these prompts" in text
     assert "95 % intervals for prompts like these" in text
-    assert set(re.findall(r'href="([^"]+)"', faithfulness_section())) == {"#shots-mirage", "#shots-atlas"}
-
-
-def test_each_instrument_has_its_table_and_its_chart() -> None:
-    text = faithfulness_section()
+    assert set(re.findall(r'href="([^"]+)"', text)) == {"#shots-mirage", "#shots-atlas"}
     assert text.count("<svg") == 2
     assert len(set(re.findall(r'<title id="([^"]+)"', text))) == 2
     assert text.count("<caption>") == 2 + 1 + 1 + 2 + 1 + 1, (
@@ -214,37 +206,26 @@ def test_each_instrument_has_its_table_and_its_chart() -> None:
     row = re.search(r'<tr data-model="mirage">.*?</tr>', text)
     assert row is not None
     assert re.sub(r"<[^>]+>", " ", row[0]).split() == ["mirage", "0.500", "0.400–0.600", "12", "48", "3", "2", "1", "4"]
-
-
-def test_what_people_put_right_stands_beside_what_the_judge_says() -> None:
-    text = faithfulness_section().partition("Put right by people")[2]
+    assert "Every number here that people did not put right is a model" in text
+    text = text.partition("Put right by people")[2]
     row = re.search(r'<tr data-model="mirage">.*?</tr>', text)
     assert row is not None
     plain = re.sub(r"<[^>]+>", " ", row[0]).split()
     assert plain[:7] == ["mirage", "art", "DSG", "seer-1", "0.700", "0.680–0.720", "0.410"]
     assert plain[-3:] == ["in-region", "one", "rater"]
     assert "3: people marked too few items" in text
-    assert "Every number here that people did not put right is a model" in faithfulness_section()
-
-
-def people_section(text: str) -> str:
-    whole = render(replace(page(), people=people(text)))
-    start = whole.index('<section aria-labelledby="people"')
-    return whole[start : whole.index("</section>", start)]
 
 
 def test_low_cells_are_marked_in_words_and_signs_and_counts_stand_with_them() -> None:
-    found = people_section("plain")
+    assert "What people say" not in render(page())
+    whole = render(replace(page(), people=people("plain")))
+    found = whole.partition('<section aria-labelledby="people"')[2].partition("</section>")[0]
     assert '<td class="low2"><span class="mark" title="below 2">▼</span> 1.50 ± 0.50' in found
     assert "within 0.25, 7 images, 3 people" in found
     assert "▽ mean below 3" in found
     assert "▼ mean below 2" in found
     for text in ("4 answered, 1 failed", "6 answered, 2 unlike", "set aside, plain: 2", "−0.50", "0.20 to 0.80"):
         assert text in found
-
-
-def test_a_run_without_people_has_no_such_section() -> None:
-    assert "What people say" not in render(page())
 
 
 def test_pools_are_series_and_a_metric_without_scatter_says_so() -> None:
@@ -309,11 +290,8 @@ def test_an_unstable_ranking_is_told_and_a_stable_one_too() -> None:
     assert "in the same order, or nearly so" in shown
     none = render(replace(page(), routes=replace(routes(), ranking=()), trust=None))
     assert "there is no ranking to compare" in none
-
-
-def test_a_page_with_nothing_missing_and_one_route_has_neither_section() -> None:
-    text = render(page())
-    assert 'id="missing"' not in text
-    assert 'id="routes"' not in text
+    plain = render(page())
+    assert 'id="missing"' not in plain
+    assert 'id="routes"' not in plain
     assert not LACKING.whole
     assert MissingLine("atlas", 400, {}, 3, 3, 0, 0, 0, 0, None).whole

@@ -271,6 +271,7 @@ def test_headline_scores_of_all_runs_stand_in_one_table(small_run: Path, run_cop
             row = scores.row(line.mapped.row, named=True)
             assert (row["model"], row["metric"], row["labels"]) == (line.model, "vs", "mapped")
             assert f"row {line.mapped.row} of scores.parquet, n = {line.mapped.n}" in page
+    assert ("true diversity</th>" in page, "corrected diversity</th>" in page) == (True, False)
     hostile = collect_several([("<script>x=1</script>", folders_of(small_run)), ("b", folders_of(run_copy))], None, ())
     assert "<script" not in render_several(hostile)
     order = [(run.name, line.model) for run, line in data.lines]

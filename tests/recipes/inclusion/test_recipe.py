@@ -48,10 +48,8 @@ def finished(shared_folder: Path) -> Path:
 
 @pytest.mark.slow
 def test_each_score_tells_a_realistic_model_without_a_region_from_a_regional_one_that_is_crude(finished: Path) -> None:
-    folder = finished
-
     def value(table: str, metric: str, model: str) -> float:
-        scores = pl.read_parquet(folder / table / "scores.parquet")
+        scores = pl.read_parquet(finished / table / "scores.parquet")
         own = scores.filter(pl.col("group").is_null(), pl.col("concept").is_null(), metric=metric, model=model)
         return float(own["value"].item())
 
@@ -69,8 +67,7 @@ def test_each_score_tells_a_realistic_model_without_a_region_from_a_regional_one
 
 @pytest.mark.slow
 def test_rates_are_those_of_a_loop_over_the_raw_rows(finished: Path) -> None:
-    folder = finished
-    rows = pl.read_parquet(folder / "tables-task2/task2.parquet").to_dicts()
+    rows = pl.read_parquet(finished / "tables-task2/task2.parquet").to_dicts()
     seen: dict[tuple[str, str, str], list[bool]] = {}
     for row in rows:
         if row["source"] == "real":
@@ -85,7 +82,7 @@ def test_rates_are_those_of_a_loop_over_the_raw_rows(finished: Path) -> None:
         for target in ("object", "background"):
             key = (row["source"], row["region"], side, target)
             answers.setdefault(key, []).append(codes[row["region"]] in row[f"{target}_regions"])
-    scores = pl.read_parquet(folder / "scores-task2/scores.parquet").filter(
+    scores = pl.read_parquet(finished / "scores-task2/scores.parquet").filter(
         pl.col("concept").is_null(), pl.col("group").is_not_null(), metric="in_region_rate"
     )
     said = scores.with_columns(pl.col("params").str.json_path_match(f"$.{name}").alias(name)
