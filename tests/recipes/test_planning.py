@@ -71,9 +71,8 @@ def test_a_plan_ends_with_the_sum_of_what_is_known() -> None:
     known = PlannedStage("filter", "to do", requests=30, tokens=700, dollars=0.25, seconds=60.0)
     total = total_of([known, known])
     assert (total.state, total.requests, total.tokens, total.dollars) == ("all", 60, 1_400, 0.5)
-    assert {total_of([known, replace(known, **{of: None})]).state for of in ("requests", "tokens", "dollars")} == {
-        "at least"
-    }
+    unknown = replace(known, requests=None), replace(known, tokens=None), replace(known, dollars=None)
+    assert {total_of([known, one]).state for one in unknown} == {"at least"}
     open_yet = PlannedStage("tags-a", "to do", requests=None, tokens=None, dollars=None)
     lines = list(plan_lines([known, open_yet]))
     assert lines[3].split()[:3] == ["total", "at", "least"]
