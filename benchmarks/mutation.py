@@ -40,13 +40,13 @@ class Area:
 
 JOURNAL = ("tests/llm/journal", "tests/llm/test_journal_faults.py")
 BATCHES = ("tests/llm/batches", "tests/faults/test_kills.py")
-ENGINE = ("tests/llm/test_engine.py", "tests/cli/test_llm_commands.py", "tests/faults/test_kills.py")
+ENGINE = ("tests/llm/test_engine.py", "tests/cli/test_providers.py", "tests/faults/test_kills.py")
 ARGUMENTS = "tests/metrics/test_wrong_arguments.py"
 AREAS = {
     "journal": Area(
         {
             "culturekit/llm/ledger.py": (
-                "tests/cli/test_llm_commands.py",
+                "tests/cli/test_providers.py",
                 "tests/trail/test_stage_verdicts.py",
                 "tests/llm/test_journal_faults.py",
             ),

@@ -29,9 +29,9 @@ from culturekit.people.answers import journal_in
 from culturekit.people.space_check import CELL, UNIT, check_rows, draw_sample
 from tests.chromium import somebody
 from tests.llm.server.running import server_process
+from tests.people.projects import serving
 from tests.people.reviewed_world import decide_in_browser, decision_on, replicated, truth_of
-from tests.people.serving import serving
-from tests.people.test_space_check import fill_in
+from tests.people.test_space_review import fill_in
 
 ROOTS = [word for concept in ("art", "cuisine", "landmarks") for word in ("--roots", concept)]
 DRAWS = 200

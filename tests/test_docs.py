@@ -1,8 +1,11 @@
 """Documentation held against the code and the files it speaks of."""
 
+import ast
+import doctest
 import importlib.util
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -11,11 +14,12 @@ from click import UsageError
 from click.exceptions import Exit
 from pydantic import BaseModel
 
+import culturekit.extend as surface
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import CountryFile
 from culturekit.people.scheme import Scheme
 from culturekit.recipes.cube.keys import Recipe
-from tests.cli.commands import all_commands
+from tests.cli.test_app import all_commands
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
@@ -171,3 +175,72 @@ def test_the_first_screen_of_the_readme_says_the_two_commands() -> None:
     assert said == [["$", "make", "demo"], ["$", "make", "test"]]
     rules = (ROOT / "Makefile").read_text(encoding="utf-8")
     assert all(re.search(rf"^{target}:", rules, re.MULTILINE) for _, _, target in said)
+
+
+def test_examples_give_what_they_say(small_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs/cube").symlink_to(small_run)
+    (tmp_path / "recipes").symlink_to(ROOT / "recipes")
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs/reference/api.md").read_text(encoding="utf-8").replace("```python\n", "").replace("```", "")
+    example = doctest.DocTestParser().get_doctest(page, {}, "api", "docs/reference/api.md", 0)
+    report: list[str] = []
+    done = doctest.DocTestRunner().run(example, out=report.append)
+    assert done.attempted >= 20
+    assert not done.failed, "".join(report)
+
+
+def test_every_public_name_has_an_example() -> None:
+    import culturekit
+
+    page = (ROOT / "docs/reference/api.md").read_text(encoding="utf-8")
+    used = [name for name in culturekit.__all__ if f"ck.{name}" in page]
+    assert used == culturekit.__all__
+
+
+ADDING = ("add-a-recipe", "add-a-stage", "add-a-metric", "add-a-plugin")
+WORD = re.compile(r"(?<![\w.])ck\.([A-Za-z_]\w*)")
+
+
+def code() -> Iterator[str]:
+    """Give the code that stands outside the package: examples, plugins of the tests, and that of the pages."""
+    for path in (*ROOT.glob("examples/**/*.py"), *ROOT.glob("tests/fixtures/plugins/*.py")):
+        yield path.read_text(encoding="utf-8")
+    for page in ADDING:
+        text = (ROOT / f"docs/{page}.md").read_text(encoding="utf-8")
+        for block in re.findall(r"^```(?:python|diff)\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+            yield re.sub(r"^[-+ ]", "", block, flags=re.MULTILINE) if block.startswith("---") else block
+
+
+def imported(text: str) -> set[str]:
+    """Name what a text takes of culturekit, and refuse what it takes from elsewhere than the surface."""
+    names = set(re.findall(r"^from culturekit(\S*) import", text, re.M)) - {".extend"}
+    assert names <= {""}, names
+    found = {
+        name
+        for block in re.findall(r"from culturekit\.extend import (\([^)]*\)|[^\n]*)", text)
+        for name in re.findall(r"[A-Za-z_]\w*", block)
+    }
+    return found | (set(WORD.findall(text)) if "from culturekit import extend as ck" in text else set())
+
+
+def test_the_surface_is_what_is_imported_and_no_more() -> None:
+    pages = "".join((ROOT / f"docs/{page}.md").read_text(encoding="utf-8") for page in ADDING)
+    named = {name for name in re.findall(r"`(\w+)\(", pages) if name in surface.__all__}
+    used = named.union(*map(imported, code()))
+    assert used == set(surface.__all__)
+
+
+def test_every_name_is_there_and_no_other() -> None:
+    assert all(getattr(surface, name) is not None for name in surface.__all__)
+    tree = ast.parse(Path(surface.__file__).read_text(encoding="utf-8"))
+    assert {
+        each.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.col_offset
+        for each in node.names
+    } == {*surface.__all__}
+    try:
+        surface.ImageBackends  # noqa: B018
+    except AttributeError as error:
+        assert "no name that stays" in str(error)

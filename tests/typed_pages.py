@@ -1,35 +1,50 @@
-"""Commands of the guides, to be typed, and changes to the package that they show, to be made to a copy of it."""
+"""Guides typed: their commands in order, held against how each is said to end, and the files that they show."""
 
-import os
 import re
 import shlex
-import shutil
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
+
+from tests.command_line import culturekit
 
 ROOT = Path(__file__).parents[1]
 
 
-def typed(page: Path) -> list[list[str]]:
-    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
-    return [shlex.split(line) for line in re.findall(r"^\$ culturekit (.*)$", text, re.MULTILINE)]
+def typed(page: Path | str) -> list[list[str]]:
+    """Give the words after `culturekit` of each command of a page, or of a part of its text."""
+    return [shlex.split(line.partition("  #")[0]) for line in _lines(page)]
 
 
-def blocks(page: Path, language: str) -> list[str]:
-    """Give the blocks of a page that are in some language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+def _lines(page: Path | str) -> list[str]:
+    text = page if isinstance(page, str) else page.read_text(encoding="utf-8")
+    return re.findall(r"^\$ culturekit (.*)$", text.replace("\\\n", " "), re.MULTILINE)
 
 
-def copy_package(root: Path) -> None:
-    shutil.copytree(ROOT / "culturekit", root / "culturekit", ignore=shutil.ignore_patterns("__pycache__"))
+def blocks(page: Path | str, language: str) -> list[str]:
+    """Give the blocks of a page, or of a part of its text, that are in some language."""
+    text = page if isinstance(page, str) else page.read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 
-def run_copied(root: Path, *words: str | Path) -> str:
-    """Run a command of the copy in a process of its own, and give what it says."""
-    done = subprocess.run(
-        [sys.executable, "-m", "culturekit", *map(str, words)], cwd=root, env={**os.environ, "PYTHONPATH": str(root)},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def follow(
+    page: Path | str, folder: Path, *, change: Callable[[list[str]], list[str]] = list, refused: str = " "
+) -> list[str]:
+    """Type the commands, changed, with what `>` does, and give what each said.
+
+    One beside which the page says so ends with 1, one that begins with `refused` with 2.
+    """
+    said = []
+    for line in _lines(page):
+        command, _, comment = line.partition("  #")
+        words = change(shlex.split(command))
+        *words, into = words if ">" in words else [*words, ">", ""]
+        ends = 2 if command.startswith(refused) else int("leaves with 1" in comment)
+        said.append(culturekit(*words[:-1], cwd=folder, ends=ends).stdout)
+        if into:
+            (folder / into).write_text(said[-1], encoding="utf-8")
+    return said
+
+
+def by_simulated_models(words: list[str]) -> list[str]:
+    """Have simulated models answer in place of paid ones, and letters tell near-duplicates."""
+    return [re.sub("^openai:.*", "simulated", re.sub("^sentence:.*", "letters", word)) for word in words]

@@ -12,6 +12,7 @@ import importlib.machinery
 import importlib.util
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -146,6 +147,25 @@ def chosen_dtype(text: Precision, device: Any) -> Any:  # noqa: ANN401 - torch t
     if device.type == "cuda":
         return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float16
     return torch.float16 if device.type == "mps" else torch.float32
+
+
+@contextmanager
+def quiet(*packages: str, category: type[Warning] = Warning, module: str = "") -> Iterator[None]:
+    """Keep transformers or diffusers from drawing bars, and from remarks on what culturekit checks and says itself."""
+    loggers = [importlib.import_module(f"{name}.utils.logging") for name in packages]
+    before = [(logger, logger.get_verbosity(), logger.is_progress_bar_enabled()) for logger in loggers]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=category, module=module)
+        for logger in loggers:
+            logger.set_verbosity_error()
+            logger.disable_progress_bar()
+        try:
+            yield
+        finally:
+            for logger, level, bars in before:
+                logger.set_verbosity(level)
+                if bars:
+                    logger.enable_progress_bar()
 
 
 @contextmanager

@@ -161,7 +161,7 @@ ENCODERS: Registry[Encoder] = Registry(
             "InceptionV3: features for FID and KID, class probabilities for the inception score; pictures only",
             options="culturekit.index.models.inception_encoder:Options",
             extra="embed",
-            packages=("torch",),
+            packages=("torch", "torchvision"),
         ),
         Entry(
             "embedded",

@@ -275,17 +275,14 @@ def loaded_tensors(path: Path, *, asked_by: str) -> dict[str, Any]:
     return {name: tensor.float() for name, tensor in load_file(path).items()}
 
 
-def check_complete(run: Callable[[], object], *, of: str, where: str) -> None:
-    """Run a network on tensors of the device `meta`, which holds no numbers."""
+def fill_network(network: Any, state: Mapping[str, Any], *, of: str, where: str) -> None:  # noqa: ANN401 - a module
+    """Put tensors into a network that was built without numbers: all that it has, and no others."""
     try:
-        run()
-    except KeyError as error:
-        problem = f"no tensor {error.args[0]}"
-    except (RuntimeError, ValueError) as error:
-        problem = str(error).partition("\n")[0]
-    else:
-        return
-    raise IntegrityError(f"the weights of {of} are not complete", where=where, found=problem)
+        network.load_state_dict(state, assign=True)
+    except RuntimeError as error:
+        found = "; ".join(str(error).split("\n\t")[1:3])
+        raise IntegrityError(f"the weights of {of} are not complete", where=where, found=found) from error
+    network.eval().requires_grad_(False)
 
 
 # Weights that are published as pickles, made into safetensors; nothing else in culturekit reads a pickle.

@@ -3,10 +3,12 @@
 import asyncio
 import hashlib
 import logging
+import os
 import tempfile
 import time
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -17,7 +19,7 @@ import msgspec
 from culturekit.core.addresses import check_sending
 from culturekit.core.errors import CultureKitError, IntegrityError, UpstreamUnavailable, UsageError
 from culturekit.llm.batches import ENDED, BatchClient, Batched, BatchResult, Job
-from culturekit.llm.client import Client, Failure, FailureKind, Outgoing, Usage, for_storage
+from culturekit.llm.client import Client, Failure, FailureKind, Image, Outgoing, Usage, for_storage
 from culturekit.llm.dispatch import (
     APART,
     LONG_HOLD,
@@ -289,6 +291,25 @@ def batches_of(client: Client) -> BatchClient:
     )
 
 
+class _ImagesOnDisk(Sequence[Image]):
+    """Images of a question that waits for its job, in a file: those of ten thousand questions would fill the memory."""
+
+    def __init__(self, file: BinaryIO, images: Sequence[Image]) -> None:
+        """Write the images to the end of the file."""
+        self.file, self.kept = file, list[tuple[int, int, Image]]()
+        for image in images:
+            self.kept.append((file.seek(0, os.SEEK_END), len(image.content), replace(image, content=b"")))
+            file.write(image.content)
+
+    def __len__(self) -> int:
+        return len(self.kept)
+
+    def __getitem__(self, index: int) -> Image:  # type: ignore[override] # nobody asks for a slice
+        start, size, image = self.kept[index]
+        self.file.seek(start)
+        return replace(image, content=self.file.read(size))
+
+
 class Jobs:
     """Asks in batch jobs, as a transport of the engine: what it is given comes back when its jobs are collected."""
 
@@ -297,7 +318,8 @@ class Jobs:
     def __init__(self, batches: BatchClient, *, pauses: Pauses = Pauses(), clock: Clock | None = None) -> None:
         """Name where jobs are created; nothing is sent."""
         self.batches, self.pauses, self.clock, self.compose = batches, pauses, clock or Clock(), batches.compose
-        self.loop = asyncio.Runner()
+        self.open = ExitStack()
+        self.loop = self.open.enter_context(asyncio.Runner())
         self.pending: list[Question] = []
         self.counted = False
         self.reserved: set[int] = set()
@@ -310,6 +332,8 @@ class Jobs:
         self.engine, self.client, self.journal, self.run = engine, engine.client, engine.journal, engine.run
         self.purse, self.book = engine.purse, JobBook(engine.journal)
         self.caller = _Caller(self.clock, self.pauses, patience=engine.options.patience, model=self.client.model)
+        file = tempfile.TemporaryFile(dir=self.journal.folder)  # noqa: SIM115 - closed when `open` is
+        self.images = cast(BinaryIO, self.open.enter_context(file))
 
     def room(self, _rows: int, /) -> int:
         """Take all rows before any is sent."""
@@ -319,6 +343,10 @@ class Jobs:
         """Take questions over; each is composed again when it goes into a job, lest all bodies are held at once."""
         for question in questions:
             question.outgoing, question.bought = NOTHING, True
+            request = question.row.request
+            if request.images and not isinstance(request.images, _ImagesOnDisk):
+                on_disk = _ImagesOnDisk(self.images, request.images)
+                question.row = replace(question.row, request=replace(request, images=on_disk))
         self.pending += questions
 
     def next_left(self, _timeout: float, /) -> list[Question] | None:
@@ -330,7 +358,7 @@ class Jobs:
 
     def leave(self) -> None:
         """Close the connections."""
-        with self.loop:
+        with self.open:
             self.loop.run(self.batches.close())
 
     async def _round(self) -> list[Question] | None:

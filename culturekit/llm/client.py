@@ -4,7 +4,7 @@ A client is asked in four steps, so that what was paid for is on disk before any
 `send` it, let the engine journal the raw bytes, then `read` them. Free clients that answer in this process only `ask`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -49,7 +49,7 @@ class Request:
     data: Mapping[str, object]
     reply: Answers
     allowed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    images: tuple[Image, ...] = ()
+    images: Sequence[Image] = ()
     sample: int = 0
     max_tokens: int = 256
     weighed: tuple[str, ...] = ()
@@ -102,7 +102,7 @@ class Outgoing:
     """
 
     body: bytes
-    images: tuple[Image, ...] = ()
+    images: Sequence[Image] = ()
     sample: int = 0
     max_tokens: int = 256
 

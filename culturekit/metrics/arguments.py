@@ -58,6 +58,20 @@ def finite_vector(name: str, values: ArrayLike, *, length: int | None = None) ->
     return vector
 
 
+def unit_rows(name: str, block: ArrayLike, start: int = 0) -> NDArray[np.float64]:
+    """Give rows length 1, float64 (n, dim); the first without a direction is named, counted from `start`."""
+    rows = np.asarray(block, np.float64)
+    # Lengths of tiny or huge vectors would leave the range of numbers when squared.
+    largest = np.abs(rows).max(axis=1, keepdims=True)
+    wrong = np.flatnonzero(~(np.isfinite(largest) & (largest > 0)))
+    if len(wrong):
+        first = int(wrong[0])
+        rule, found = ("finite", rows[first]) if rows[first].any() else ("a vector with a direction", "only zeros")
+        raise argument_error(f"{name}[{start + first}]", rule, found)
+    moderate = rows / largest
+    return np.asarray(moderate / np.linalg.norm(moderate, axis=1, keepdims=True))
+
+
 def polars_frame(name: str, rule: str, table: Any) -> "pl.DataFrame":  # noqa: ANN401 - a frame of either kind
     """Read a table as a frame of polars; one of pandas is copied, what it lacks is null."""
     import polars as pl

@@ -14,7 +14,7 @@ from culturekit.metrics.diversity import label_diversity as label_shares
 from culturekit.metrics.diversity.label_diversity import share_limits
 from culturekit.metrics.diversity.labels import LEVELS, spell
 from culturekit.scores.diversity import nearest_of
-from culturekit.scores.family import scores
+from culturekit.scores.family import parts_by_concept, scores
 
 
 @scores(
@@ -43,14 +43,8 @@ def label_distributions(matches: pl.DataFrame) -> pl.DataFrame:
     Returns:
         Rows that conform to DISTRIBUTIONS, in the order of its key.
     """
-    nearest = nearest_of(matches)
-    parts = []
-    for images in nearest.sort("model").partition_by("model", maintain_order=True):
-        concepts = images.sort("concept").partition_by("concept", maintain_order=True)
-        parts += [(part["concept"][0], part) for part in concepts]
-        if len(concepts) > 1:
-            parts.append((None, images))
-    tables = [shares(part, concept, level) for concept, part in parts for level in LEVELS]
+    parts = parts_by_concept(nearest_of(matches))
+    tables = [shares(images, scope["concept"], level) for scope, images in parts for level in LEVELS]
     whole = pl.concat(tables) if tables else pl.DataFrame(schema=DISTRIBUTIONS.schema)
     return whole.sort(DISTRIBUTIONS.key, maintain_order=True)
 

@@ -28,21 +28,19 @@ from culturekit.metrics.diversity.batch_diversity import (
     jackknife,
     jackknife_groups,
     scorer_of_batches,
+    vendi_of_kept,
 )
-from culturekit.metrics.diversity.label_spectra import effective_numbers
 from culturekit.metrics.diversity.labels import (
     LEVELS,
     STANDARD_KERNELS,
-    LabelClasses,
     Missing,
     Weights,
     check_weights,
     code_labels,
-    combined,
     counting_levels,
     kernel_name,
 )
-from culturekit.metrics.statistics.intervals import Interval, Target, half_width, simple_mean
+from culturekit.metrics.statistics.intervals import Interval, Target, mean_interval, simple_mean
 from culturekit.scores.catalog import describe, scale_of
 from culturekit.scores.family import Repeats, Row, mean_over_repeats, no_interval, repeats_in, statistic_row, value_rows
 
@@ -101,7 +99,7 @@ class ImageCollection:
 
 
 def image_collections(
-    matches: pl.DataFrame, *, missing: Missing, size: int, partial: Partial, countries: Mapping[str, str] | None = None
+    matches: pl.DataFrame, options: "QvsOptions", countries: Mapping[str, str] | None = None
 ) -> Iterator[ImageCollection]:
     """Take the nearest match of each image, and part the images by model and concept, in alphabetical order.
 
@@ -113,18 +111,14 @@ def image_collections(
         nearest = nearest.with_columns(within=within).drop_nulls("within")
     ordered = nearest.sort("model", "concept", "within", "prompt_id", "repeat", "slot", "image_id")
     for images in ordered.partition_by("model", "concept", "within", maintain_order=True):
-        codes = code_labels(images.select(LEVELS), missing=missing, normalize=True)
-        repeats = repeats_of(images)
-        yield ImageCollection(
-            model=images["model"][0],
-            concept=images["concept"][0],
-            country=images["within"][0],
-            method=only_method(images),
-            images=images["image_id"],
-            codes=codes,
-            batches=one_batch(len(codes)) if repeats is None else cut_batches(repeats.of_row, size, partial),
-            repeats=repeats,
-        )
+        codes, repeats = code_labels(images.select(LEVELS), missing=options.missing, normalize=True), repeats_of(images)
+        if repeats is None:
+            batches = Batches(np.arange(len(codes))[None, :], np.ones((1, len(codes)), np.bool_))
+        else:
+            batches = cut_batches(repeats.of_row, options.size, options.partial)
+        model, concept, country = (images[name][0] for name in ("model", "concept", "within"))
+        method = only_method(images)
+        yield ImageCollection(model, concept, country, method, images["image_id"], codes, batches, repeats)
 
 
 def nearest_of(matches: pl.DataFrame) -> pl.DataFrame:
@@ -167,11 +161,6 @@ def only_method(images: pl.DataFrame) -> str:
 def place_of(images: pl.DataFrame) -> str:
     """Name the model and concept of some images in an error."""
     return f"model {images['model'][0]!r}, concept {images['concept'][0]!r}"
-
-
-def one_batch(images: int) -> Batches:
-    """Put all images into one batch."""
-    return Batches(np.arange(images)[None, :], np.ones((1, images), np.bool_))
 
 
 def repeats_of(images: pl.DataFrame) -> Repeats | None:
@@ -244,25 +233,17 @@ def over_repeats(
     firsts: NDArray[np.int64],
     what: tuple[str, Mapping[str, object]],
     entered: int,
-    *,
-    target: Target,
-    confidence: float,
+    options: "QvsOptions",
 ) -> Answer:
-    """Average values, (n,), over each repeat, then over repeats, then over prompts.
+    """Average values, (n,), NaN where not known, over each repeat, then over repeats, then over prompts.
 
-    Args:
-        images: with repeats.
-        values: NaN is a value that is not known.
-        firsts: int64, (n,): the number of an image that a value comes from, whose repeat it belongs to.
-        what: the metric and its parameters.
-        entered: how many images went in.
-        target: what the interval speaks about.
-        confidence: of the interval.
+    `firsts`, int64 (n,), has the number of an image that each value comes from, whose repeat it belongs to.
     """
     if images.repeats is None:
         raise ValueError("a whole collection has no repeats")
-    of_value = images.repeats.of_row[firsts]
-    answer, means = mean_over_repeats(values, of_value, images.repeats, target=target, confidence=confidence)
+    answer, means = mean_over_repeats(
+        values, images.repeats.of_row[firsts], images.repeats, target=options.target, confidence=options.confidence
+    )
     return Answer(images, *what, answer, entered, means)
 
 
@@ -278,40 +259,26 @@ def answer_rows(answers: Sequence[Answer], benchmark: str) -> tuple[list[Row], l
     return rows, values
 
 
-def whole_quality(
-    images: ImageCollection, values: Values, params: Mapping[str, object], *, confidence: float
-) -> Answer:
-    """Average the quality over the images, with a t interval over them."""
-    known = values[np.isfinite(values)]
-    params = {**params, "target": "population"}
-    if not len(known):
-        return Answer(images, "quality", params, no_interval("population"), 0, NO_REPEATS)
-    mean = simple_mean(known)
-    margin = half_width(mean, confidence=confidence)
-    answer = Interval(mean.value, mean.value - margin, mean.value + margin, len(known), "population")
-    return Answer(images, "quality", params, answer, len(known), NO_REPEATS)
-
-
 def whole_diversity(
-    images: ImageCollection,
-    value: float,
-    quality: Values | None,
-    what: tuple[str, Mapping[str, object]],
-    *,
-    confidence: float,
+    images: ImageCollection, value: float, quality: Values | None, params: Mapping[str, object], confidence: float
 ) -> Answer:
     """Give VS/N of the whole collection, times the mean quality where that is given.
 
     The interval is around the value whose bias the jackknife corrected, which stands in the parameters.
     """
-    metric, params = what
     entered = len(images.codes) if math.isfinite(value) else 0
     weights, q = check_weights(params["weights"]), float(params["q"])  # type: ignore[arg-type]
     corrected = no_interval("population")
     if entered > 1:
         # The draw parts the images at random, always in the same way: their order is that of their ids.
         groups = jackknife_groups(len(images.codes), GROUPS, np.random.default_rng(0))
-        score = WholeScore(images.codes, weights, q, quality)
+        levels = counting_levels(weights)
+        diversity = vendi_of_kept([images.codes[:, level] for level in levels], [weights[level] for level in levels], q)
+
+        def score(kept: NDArray[np.bool_]) -> float:
+            found = diversity(kept) / len(kept)
+            return found if quality is None else found * float(quality[kept].mean())
+
         corrected = jackknife(score, groups, confidence=confidence)
     beside = {
         "interval": "jackknife, approximate",
@@ -319,27 +286,7 @@ def whole_diversity(
         "target": "population",
     }
     answer = Interval(value, corrected.low, corrected.high, entered, "population")
-    return Answer(images, metric, {**params, **beside}, answer, entered, NO_REPEATS)
-
-
-class WholeScore:
-    """VS over the number of all images, times the mean quality of those that are kept."""
-
-    def __init__(self, codes: NDArray[np.int64], weights: Weights, q: float, quality: Values | None) -> None:
-        """Number the classes of the images once."""
-        levels = counting_levels(weights)
-        self.weights, self.q, self.quality = [weights[level] for level in levels], q, quality
-        _, firsts, self.member = np.unique(
-            combined([codes[:, level] for level in levels]), return_index=True, return_inverse=True
-        )
-        self.labels = codes[firsts][:, levels]
-
-    def __call__(self, kept: NDArray[np.bool_]) -> float:
-        """Score the images that are kept, bool (n_images,)."""
-        counts = np.bincount(self.member[kept], minlength=len(self.labels))
-        classes = LabelClasses(self.labels[counts > 0], counts[counts > 0])
-        score = effective_numbers(classes, self.weights, [self.q])[0] / len(kept)
-        return score if self.quality is None else score * float(self.quality[kept].mean())
+    return Answer(images, "vs" if quality is None else "qvs", {**params, **beside}, answer, entered, NO_REPEATS)
 
 
 # How they are scored.
@@ -476,13 +423,13 @@ def interval_params(images: ImageCollection, options: QvsOptions) -> dict[str, o
 def quality_answer(images: ImageCollection, values: Values, options: QvsOptions, *, scorer: str) -> Answer:
     """Average the quality of each image; images that the scorer lacks are not in `n`."""
     params = {**interval_params(images, options), "scorer": scorer}
-    if images.repeats is None:
-        return whole_quality(images, values, params, confidence=options.confidence)
-    entered = int(np.isfinite(values).sum())
-    image = np.arange(len(values))
-    return over_repeats(
-        images, values, image, ("quality", params), entered, target=options.target, confidence=options.confidence
-    )
+    known = values[np.isfinite(values)]
+    if images.repeats is not None:
+        return over_repeats(images, values, np.arange(len(values)), ("quality", params), len(known), options)
+    answer = no_interval("population")
+    if len(known):
+        answer = mean_interval(simple_mean(known), n=len(known), target="population", confidence=options.confidence)
+    return Answer(images, "quality", {**params, "target": "population"}, answer, len(known), NO_REPEATS)
 
 
 def diversity_answer(
@@ -496,24 +443,19 @@ def diversity_answer(
 
     A batch with an image that the scorer lacks has no value, and is left out.
     """
-    metric = "vs" if quality is None else "qvs"
     values = diversity if quality is None else diversity * batch_means(quality, images.batches)
     entered = int(images.batches.present[np.isfinite(values)].sum())
     params = {**params, "images_left_out": len(images.codes) - entered}
     if images.repeats is None:
-        return whole_diversity(images, float(values[0]), quality, (metric, params), confidence=options.confidence)
-    firsts = images.batches.rows[:, 0]
-    answer = over_repeats(
-        images, values, firsts, (metric, params), entered, target=options.target, confidence=options.confidence
-    )
-    return answer if metric == "qvs" else replace(answer, interval=between(answer.interval, 1 / options.size, 1.0))
-
-
-def between(found: Interval, lowest: float, highest: float) -> Interval:
-    """Keep limits where a score can lie."""
-    if math.isnan(found.low):
-        return found
-    return replace(found, low=max(found.low, min(lowest, found.value)), high=min(found.high, max(highest, found.value)))
+        return whole_diversity(images, float(values[0]), quality, params, options.confidence)
+    what = ("vs" if quality is None else "qvs", params)
+    answer = over_repeats(images, values, images.batches.rows[:, 0], what, entered, options)
+    found, lowest = answer.interval, 1 / options.size
+    if quality is not None or math.isnan(found.low):
+        return answer
+    # limits are kept where a score can lie
+    low, high = max(found.low, min(lowest, found.value)), min(found.high, max(1.0, found.value))
+    return replace(answer, interval=replace(found, low=low, high=high))
 
 
 PAIRS_ORDER = 2.0  # The order at which kernels with artifacts are corrected

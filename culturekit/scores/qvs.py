@@ -51,18 +51,13 @@ def score_bounds(matches: pl.DataFrame, images: pl.DataFrame, *, options: QvsOpt
     unknown; it is not left out. Batches are made of all images that were asked for, in order of their slots. Images
     that name no prompt and repeat have no bounds here.
 
-    Args:
-        matches: conforms to MATCHES; only the nearest match of an image counts.
-        images: conforms to IMAGES: every image asked for, also those that were refused.
-        options: the kernels, the order, the size of a batch, and of what the interval speaks.
-
     Returns:
         The metrics `vs_worst` and `vs_best`, with the share of unknown images in their params.
     """
     rows, unknown = asked_images(matches, images)
     answers = [
         answer
-        for collection in image_collections(rows, missing=options.missing, size=options.size, partial="drop")
+        for collection in image_collections(rows, replace(options, partial="drop"))
         if collection.repeats is not None and not unknown.isdisjoint(collection.images)
         for answer in bounded_answers(collection, unknown, options)
     ]
@@ -105,10 +100,7 @@ def bounded_answers(images: ImageCollection, unknown: frozenset[str], options: Q
             bounds = batch_bounds(images, known, weights=weights, q=q)
             params = {**kernel_params(images, weights, q, options), **shares}
             for metric, values in zip(("vs_worst", "vs_best"), bounds.T, strict=True):
-                yield over_repeats(
-                    images, values, images.batches.rows[:, 0], (metric, params), entered, target=options.target,
-                    confidence=options.confidence,
-                )  # fmt: skip
+                yield over_repeats(images, values, images.batches.rows[:, 0], (metric, params), entered, options)
 
 
 def batch_bounds(
@@ -445,43 +437,28 @@ def score_qvs(
 ) -> Scored:
     """Score each model on each concept.
 
-    Within a repeat of a prompt, images ordered by slot make the batches. A score is averaged over the
-    batches (quality: the images) of a repeat, then over repeats, then over prompts; the means of the repeats
-    are its values. Images that name neither prompt nor repeat are one whole collection: `params` says `whole`,
-    and its interval is a jackknife's, which is approximate. Where nothing can be scored, such as when no batch is
-    complete, the value is NaN and `n` is 0.
-
-    Args:
-        matches: conforms to MATCHES; only the nearest match of an image counts.
-        quality: conforms to QUALITY, one set of rows per scorer; without it only diversity is scored.
-        options: what to score, and how.
-        countries: of the prompts that name one; needed to score within countries.
+    Within a repeat of a prompt, images ordered by slot make the batches. A score is averaged over the batches (quality:
+    the images) of a repeat, then over repeats, then over prompts; the means of the repeats are its values. Images that
+    name neither prompt nor repeat are one whole collection: `params` says `whole`, and its interval is a jackknife's,
+    which is approximate. Where nothing can be scored, such as when no batch is complete, the value is NaN and `n` is 0.
+    There is a score for each scorer of quality; without any, only diversity is scored. `countries` are those of the
+    prompts that name one.
 
     Returns:
         Scores that conform to SCORES and values that conform to VALUES, both in the order of their keys; they do
         not depend on the order of the rows given.
     """
     scorers = quality_by_scorer(quality)
-    groups = [(list(collections(matches, options, None)), options)]
+    groups = [(list(image_collections(matches, options)), options)]
     if options.within == "country":
         if not countries:
             raise UsageError(
                 "no prompt names a country", hint="Give the table of prompts, and images of prompts that name one."
             )
-        inside = replace(options, kernels=(ARTIFACT,))
-        groups.append((list(collections(matches, options, countries)), inside))
+        groups.append((list(image_collections(matches, options, countries)), replace(options, kernels=(ARTIFACT,))))
     answers = [
         answer for parts, how in groups for images in parts for answer in collection_answers(images, scorers, how)
     ]
     short = sum(len(images.batches.rows) == 0 for parts, _ in groups for images in parts)
     reason = f"model and concept of which no repeat has {options.size} images"
     return scored(*answer_rows(answers, options.benchmark), left_out={reason: short})
-
-
-def collections(
-    matches: pl.DataFrame, options: QvsOptions, countries: Mapping[str, str] | None
-) -> Iterator[ImageCollection]:
-    """Part the images into what is scored together."""
-    return image_collections(
-        matches, missing=options.missing, size=options.size, partial=options.partial, countries=countries
-    )

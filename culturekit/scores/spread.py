@@ -1,7 +1,7 @@
 """How unlike the images of a batch look, as cosines of vectors and as a perceptual distance: what stands beside VS."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -29,6 +29,7 @@ from culturekit.scores.family import (
     Row,
     Scored,
     mean_over_repeats,
+    parts_by_concept,
     repeats_in,
     scored,
     scores,
@@ -212,7 +213,7 @@ def score_spread(
     scores: list[Row] = []
     values: list[pl.DataFrame] = []
     for metric, batches, base in tables:
-        for scope, part in parts_of(batches):
+        for scope, part in parts_by_concept(batches):
             score, value_table = answer(metric, scope, part, base, options)
             scores.append(score)
             values.append(value_table)
@@ -252,16 +253,6 @@ def batch_cosines(images: pl.DataFrame, vectors: LabelledVectors, size: int, lef
             rows.append((model, part["concept"][0], prompt, repeat, size, mean_cosine(batch)))
     names = {"model": pl.String, "concept": pl.String, "prompt_id": pl.String, "repeat": pl.UInt16}
     return pl.DataFrame(rows, {**names, "images": pl.UInt32, "value": pl.Float64}, orient="row")
-
-
-def parts_of(batches: pl.DataFrame) -> Iterator[tuple[Row, pl.DataFrame]]:
-    """Give the batches of each model and concept, and of each model where it has several concepts."""
-    for (model,), part in batches.sort("model", "concept").group_by("model", maintain_order=True):
-        concepts = part["concept"].unique().sort().to_list()
-        for concept in concepts:
-            yield {"model": model, "concept": concept}, part.filter(pl.col("concept").eq_missing(concept))
-        if len(concepts) > 1:
-            yield {"model": model, "concept": None}, part
 
 
 def answer(

@@ -1,3 +1,5 @@
+"""The page about scoring images that exist, typed, and what `init` makes of mistaken folders."""
+
 import json
 import re
 import shlex
@@ -15,8 +17,33 @@ from culturekit.core.tables import read_table
 from culturekit.recipes.cube.begin_evaluation import EvaluationFiles, begin_evaluation
 from culturekit.recipes.cube.keys import load_recipe
 from culturekit.recipes.planning import plan_recipe
-from tests.cli.evaluation_folder import lay_out
 from tests.command_line import culturekit
+
+MODELS = {"sdxl": "broad", "flux": "empty"}  # What the models are called, and which simulated ones they are
+
+
+def lay_out(run: Path, here: Path) -> Path:
+    """Lay the files of a finished run out as an evaluator would have them; a reference picture for each artifact."""
+    here.mkdir(parents=True, exist_ok=True)
+    for stage in ("cspace", "prompts"):
+        shutil.copy(run / f"{stage}/{stage}.parquet", here)
+    for name, model in MODELS.items():
+        for row in pl.read_parquet(run / f"images-{model}/images.parquet").iter_rows(named=True):
+            copy(run / f"images-{model}" / row["path"], here / f"pictures/{name}", image_name(row))
+    references = pl.read_parquet(run / "references/images.parquet").filter(pl.col("slot") == 0)
+    for row in references.iter_rows(named=True):
+        copy(run / "references" / row["path"], here / "references" / row["truth_artifact_id"], f"{row['image_id']}.png")
+    return here
+
+
+def image_name(row: dict[str, object]) -> str:
+    return f"{row['prompt_id']}__{row['repeat']}-{row['slot']}.png"
+
+
+def copy(picture: Path, folder: Path, name: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy(picture, folder / name)
+
 
 PAGE = Path(__file__).parents[2] / "docs/score-images-you-already-have.md"
 

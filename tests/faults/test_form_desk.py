@@ -14,8 +14,7 @@ import pytest
 from culturekit.people.answer_desk import MOST_BYTES, AnswerDesk
 from culturekit.people.answers import answers_in
 from culturekit.people.tasks import Quotas
-from tests.people.projects import export, pictured
-from tests.people.serving import ask, desk_of, entry, serving
+from tests.people.projects import ask, desk_of, entry, export, pictured, serving
 
 NO = {"belongs": "no", "realism": "4"}
 

@@ -1,16 +1,29 @@
-"""Root configs held against themselves, a redirect map and a graph."""
+"""Root configs held against themselves, a redirect map and a graph; which statements count."""
 
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from culturekit.builders.country_names import named_country
 from culturekit.core.errors import ConfigError, UsageError
+from culturekit.core.schemas import STATEMENTS
 from culturekit.core.stage import Work
-from culturekit.kg.concepts import final_target, load_concept, read_redirects, shipped_concepts
+from culturekit.kg.concepts import (
+    COUNTRY_PROPERTIES,
+    EDGE_PROPERTIES,
+    final_target,
+    flags_of,
+    load_concept,
+    mask_of,
+    read_redirects,
+    shipped_concepts,
+)
 from culturekit.kg.countries import whole_world
 from culturekit.kg.dump.ingest import IngestOptions, ingest
 from culturekit.kg.root_checks import Finding, draft_concept, draft_country, name_in_graph, validate_roots
@@ -207,3 +220,42 @@ def test_what_cannot_be_drafted_is_said(graph: Path) -> None:
         [],
     ):
         assert culturekit("roots", "init", *words).returncode == 2
+
+
+statements = st.lists(
+    st.fixed_dictionaries(
+        {
+            "number": st.integers(1, 3), "property": st.sampled_from(["P31", "P279", "P17"]),
+            "value": st.one_of(st.none(), st.integers(1, 3)),
+            "rank": st.sampled_from(["preferred", "normal", "deprecated"]), "ended": st.booleans(),
+        }
+    ),
+    max_size=12,
+)  # fmt: skip
+
+
+@given(
+    rows=statements, ranks=st.sampled_from(["truthy", "not-deprecated", "all"]), ended=st.sampled_from(["keep", "drop"])
+)
+def test_a_mask_chooses_what_its_words_say(rows: list[dict[str, object]], ranks: str, ended: str) -> None:
+    full = [{**row, "position": n, "snak": "value", "qualified": row["ended"]} for n, row in enumerate(rows)]
+    found = flags_of(pl.DataFrame(full, schema=STATEMENTS.schema), EDGE_PROPERTIES)
+    mask = mask_of(["P31", "P279"], EDGE_PROPERTIES, ranks=ranks, ended=ended)  # type: ignore[arg-type]
+    chosen = sorted((row[0], row[1]) for row in found.iter_rows() if row[2] & mask)
+    expected = []
+    for row in rows:
+        alike = [
+            other["rank"] for other in rows if (other["number"], other["property"]) == (row["number"], row["property"])
+        ]
+        best = "preferred" if "preferred" in alike else "normal"
+        good = {"truthy": row["rank"] == best, "not-deprecated": row["rank"] != "deprecated", "all": True}[ranks]
+        if row["property"] != "P17" and row["value"] is not None and good and not (row["ended"] and ended == "drop"):
+            expected.append((row["number"], row["value"]))
+    assert chosen == sorted(expected)
+
+
+@pytest.mark.parametrize("family", [EDGE_PROPERTIES, COUNTRY_PROPERTIES])
+def test_properties_do_not_share_bits(family: tuple[str, ...]) -> None:
+    first, second = (mask_of([name], family, ranks="all") for name in family)
+    assert first & second == 0
+    assert (first | second) < 2**16

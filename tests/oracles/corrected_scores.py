@@ -14,10 +14,8 @@ import numpy as np
 import polars as pl
 
 from culturekit.metrics.corrected.corrected_diversity import CorrectedImages
-from tests.oracles.averages import Answer, Mean, RatedAnswer, mean, t_answer
-from tests.oracles.labelled_images import DiversityTables
 from tests.oracles.rater_errors import anchored, marks_of
-from tests.oracles.score_rows import assert_row, close
+from tests.oracles.tables import Answer, DiversityTables, Mean, RatedAnswer, assert_row, close, mean, t_answer
 from tests.oracles.vendi import kernel_name, order_of
 
 TOLERANCE = 1e-7

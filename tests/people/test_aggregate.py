@@ -2,17 +2,22 @@
 
 import math
 import statistics
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from culturekit.builders.judging.simulated_people import AskedFor, Shown, SimulatedPeople, answers_of
 from culturekit.core.errors import UsageError
-from culturekit.core.schemas import ANNOTATIONS, QUALITY, RATED_ITEMS
+from culturekit.core.plugins import digest_of_code
+from culturekit.core.schemas import ANNOTATIONS, AUDIT_SAMPLE, IMAGES, PROMPTS, QUALITY, RATED_ITEMS
+from culturekit.core.stage import Stage
 from culturekit.core.tables import write_table
 from culturekit.people.aggregate import (
     AggregateOptions,
@@ -23,8 +28,11 @@ from culturekit.people.aggregate import (
     rating_table,
     values_of_quality,
 )
-from culturekit.people.stages import AggregateFiles, aggregate_stage
-from tests.people.projects import run
+from culturekit.people.rated_sample import rated_sample
+from culturekit.people.stages import AggregateFiles, aggregate_stage, write_form_tables
+from tests.conftest import stage_here
+from tests.outside_packages import forget, write_package
+from tests.people.projects import image_row, prompt_row, run
 
 
 def row(
@@ -223,3 +231,109 @@ def test_phrases_that_one_item_lists_make_no_table_of_their_own(tmp_path: Path) 
         assert "thing" not in about
     assert done.manifest.drops == {"ticks of what only some items list, which have no table": 24 * 2 * 2}
     assert pl.read_parquet(tmp_path / "people/annotations.parquet").height == len(rows), "the answers stay"
+
+
+WRITES = """
+from culturekit.core.stage import Outcome
+
+
+def write(work, answers, items, rows):
+    (work.out / "seen.txt").write_text(" ".join([*answers["item_id"], *rows["name"]]))
+    return Outcome({"seen": answers.height}, {"left out": 1})
+"""
+
+
+@pytest.fixture
+def own_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    write_package(tmp_path / "site", "kitchens", {"form.kitchen": "kitchens:write"}, WRITES, monkeypatch)
+    yield
+    forget("kitchens")
+
+
+def tables_of(scheme: str, out: Path) -> dict[str, int]:
+    answer = {"item_id": "i1", "annotator": "a", "annotator_region": "PE", "scheme": scheme, "criterion": "stove",
+              "choice": "yes", "flags": []}  # fmt: skip
+    answers = pl.DataFrame([answer], schema=ANNOTATIONS.schema)
+    items, rows = pl.DataFrame(schema=RATED_ITEMS.schema), pl.DataFrame({"name": ["kitchen 1"]})
+    stage = Stage("tables", "tables", 1, lambda work: write_form_tables(work, answers, items, rows), {}, {})
+    return dict(stage_here(stage, out).manifest.counts)
+
+
+@pytest.mark.usefixtures("own_form")
+def test_the_answers_to_a_form_of_another_package_become_its_tables(tmp_path: Path) -> None:
+    assert tables_of("kitchen", tmp_path / "out") == {"seen": 1}
+    assert (tmp_path / "out/seen.txt").read_text() == "i1 kitchen 1"
+
+
+@pytest.mark.usefixtures("own_form")
+def test_what_writes_tables_is_part_of_the_stage_where_they_are_asked_for(tmp_path: Path) -> None:
+    def options(made_from: Path | None) -> object:
+        files = AggregateFiles(tmp_path / "annotations.parquet", made_from=made_from)
+        return aggregate_stage(files, AggregateOptions()).options.get("form_plugins")
+
+    assert options(None) is None
+    assert options(tmp_path / "items.csv") == {"kitchen": {"code": digest_of_code("kitchens")}}
+
+
+def test_answers_to_forms_without_tables_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"no answers are to a form with tables of its own.*inclusion_task2.*kitchen"):
+        tables_of("kitchen", tmp_path / "out")
+
+
+DISH, OTHER = Shown("Q1", "IN", "Asia"), Shown("Q2", "JP", "Asia")
+NOTHING = Shown(None, None, None)
+ASKED = AskedFor("Q1", "IN", "Asia")
+SURE = SimulatedPeople(accuracy=1, scatter=0, careless=0)
+
+
+def test_people_who_never_err_say_what_is_shown() -> None:
+    for shown, belongs in ((DISH, "yes"), (OTHER, "no"), (NOTHING, "no")):
+        lines = [answers_of(f"p{n}", "IN", f"i{n}", shown, ASKED, SURE, seed=1) for n in range(40)]
+        assert {one["belongs"] for one in lines} == {belongs}
+        assert all(("faithfulness" in one) == (belongs == "yes") for one in lines)
+        realism = np.mean([int(one["realism"]) for one in lines])
+        assert realism == pytest.approx(1.8 if shown is NOTHING else 3.9, abs=0.4)
+
+
+def test_an_answer_depends_on_the_person_the_item_and_the_seed() -> None:
+    how = SimulatedPeople()
+    words = answers_of("p", "IN", "i", DISH, ASKED, how, seed=1)
+    assert words == answers_of("p", "IN", "i", DISH, ASKED, how, seed=1)
+    others = [answers_of("p", "IN", f"i{n}", DISH, ASKED, how, seed=1) for n in range(30)]
+    assert len({tuple(one.items()) for one in others}) > 2
+    again = [answers_of("p", "IN", f"i{n}", DISH, ASKED, how, seed=1, again=True) for n in range(30)]
+    assert [one["belongs"] for one in again] == [one["belongs"] for one in others]
+
+
+def test_doubt_and_carelessness_come_as_often_as_they_are_told_to() -> None:
+    how = SimulatedPeople(accuracy=0.7, doubt=1, careless=0)
+    words = Counter(answers_of(f"p{n}", "IN", "i", DISH, ASKED, how, seed=1)["belongs"] for n in range(400))
+    assert words["maybe"] == pytest.approx(120, abs=35)
+    assert words["no"] == 0
+    careless = SimulatedPeople(accuracy=1, careless=1)
+    anything = Counter(answers_of(f"p{n}", "IN", "i", DISH, ASKED, careless, seed=1)["belongs"] for n in range(300))
+    assert set(anything) == {"yes", "no", "maybe"}
+
+
+def tables(countries: list[str | None]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    prompts = [prompt_row(f"p{n}", "t", "art", country) for n, country in enumerate(countries)]
+    images = [
+        image_row(f"{model}-{row['prompt_id']}-{slot}", model, row["prompt_id"]) | {"slot": slot,
+            "path": "x"} for model in "ab" for row in prompts for slot in range(2)
+    ]  # fmt: skip
+    return pl.DataFrame(images, schema=IMAGES.schema), pl.DataFrame(prompts, schema=PROMPTS.schema)
+
+
+def test_prompts_are_spread_over_countries_and_every_model_has_its_first_image() -> None:
+    images, prompts = tables(["IN"] * 8 + ["JP"] * 2 + [None] * 4)
+    sample = rated_sample(images, prompts, count=4, rng=np.random.default_rng(0))
+    assert AUDIT_SAMPLE.problems(sample) == []
+    assert Counter(sample["stratum"]) == {"IN art": 4, "JP art": 4}
+    assert all(image.endswith("-0") for image in sample["image_id"])
+    assert dict(sample.select("stratum", "chance").unique().iter_rows()) == {"IN art": 0.25, "JP art": 1.0}
+    assert rated_sample(images, prompts, count=99, rng=np.random.default_rng(0))["prompt_id"].n_unique() == 10
+
+
+def test_images_of_no_country_cannot_be_rated() -> None:
+    with pytest.raises(UsageError, match="nobody can say whether these images show their country"):
+        rated_sample(*tables([None]), count=4, rng=np.random.default_rng(0))

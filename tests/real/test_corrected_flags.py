@@ -19,8 +19,7 @@ from culturekit.metrics.corrected.expected_diversity import expected_diversity
 from culturekit.metrics.statistics.intervals import Interval
 from tests.effort import THOROUGH
 from tests.metrics.corrected.audits_by_hand import audits_of, matches_of
-from tests.real.flags import MAKERS, REFERENCES, codes, drawings, folder, on_paper, references
-from tests.real.things import needs
+from tests.real.things import MAKERS, REFERENCES, codes, drawings, folder, needs, on_paper, references
 
 pytestmark = needs(REFERENCES, *map(folder, MAKERS))
 

@@ -18,8 +18,7 @@ import polars as pl
 import pytest
 
 from culturekit.llm.ledger import journal_for
-from tests.real.llama import ROOT, Llama, block, running_llama
-from tests.real.things import LLAMA, needs
+from tests.real.things import LLAMA, ROOT, Llama, block, needs, running_llama
 
 LONGEST = 1800.0
 

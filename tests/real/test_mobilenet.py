@@ -16,8 +16,19 @@ from culturekit.verify.verify_run import verify_run
 from tests.command_line import culturekit
 from tests.metrics.corrected.audits_by_hand import audits_of
 from tests.outside_packages import EXAMPLES, install
-from tests.real.flags import MAKERS, REFERENCES, codes, drawings, folder, on_paper, references
-from tests.real.things import MODULES, WEIGHTS, keep, needs
+from tests.real.things import (
+    MAKERS,
+    MODULES,
+    REFERENCES,
+    WEIGHTS,
+    codes,
+    drawings,
+    folder,
+    keep,
+    needs,
+    on_paper,
+    references,
+)
 
 pytestmark = needs(WEIGHTS, MODULES / "@tensorflow/tfjs", MODULES / "nsfwjs", REFERENCES, *map(folder, MAKERS))
 

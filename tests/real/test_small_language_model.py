@@ -18,8 +18,7 @@ import pytest
 from culturekit.verify.verify_run import verify_run
 from tests.command_line import culturekit
 from tests.generation.diffusion.tiny_pipelines import tiny
-from tests.real.llama import Llama, running_llama
-from tests.real.things import LLAMA, keep, needs
+from tests.real.things import LLAMA, Llama, keep, needs, running_llama
 
 pytestmark = [
     *needs(LLAMA),

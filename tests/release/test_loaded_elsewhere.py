@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.release.test_build import ACCEPTED_BY_OTHERS, CORRUPTIONS
+from tests.release.test_card import ACCEPTED_BY_OTHERS, CORRUPTIONS
 
 pytestmark = [pytest.mark.external, pytest.mark.slow]
 

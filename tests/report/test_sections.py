@@ -28,7 +28,7 @@ from culturekit.scores.within import WithinOptions, within
 from tests.conftest import stage_here
 from tests.recipes.built import built, score, scores_row
 from tests.report.pages import LACKING, faithfulness, full_page, page, people, routes
-from tests.scores.test_within import PROMPTS, matches
+from tests.scores.test_qvs import PROMPTS, matches
 
 
 def texts(grid: Any) -> list[list[str]]:

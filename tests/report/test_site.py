@@ -27,7 +27,7 @@ from culturekit.report.several import apart, collect_several, ground_of, render_
 from culturekit.report.site.pages import POLICY, STYLE, ArtifactInRun, ModelLook, model_id
 from culturekit.report.write import environment
 from tests.chromium import browser, needs_chromium
-from tests.cli.test_help import CONTRACT
+from tests.cli.test_app import CONTRACT
 from tests.conftest import HeardProgress, HereEngine
 from tests.report.hostile import hostile_texts
 from tests.report.pages import TILES, Elements, page

@@ -1,11 +1,11 @@
-"""Tables of images, and vectors of them, drawn with a seed."""
+"""Tables of images and of what they are mapped to, and vectors of them, drawn with a seed."""
 
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from culturekit.core.schemas import IMAGES
+from culturekit.core.schemas import IMAGES, MATCHES
 from culturekit.scores.inputs import LabelledVectors
 
 PLAIN: dict[str, Any] = {
@@ -25,6 +25,15 @@ def image_table(rows: list[dict[str, Any]]) -> pl.DataFrame:
     schema = {**IMAGES.schema, **{name: IMAGES.optional[name].dtype for name in ("concept", "country")}}
     frame = pl.DataFrame(full, schema=schema)
     assert IMAGES.problems(frame) == []
+    return frame
+
+
+def match_table(rows: list[dict[str, Any]]) -> pl.DataFrame:
+    """Make nearest matches that conform; rows say what is not as usual."""
+    usual = {"rank": 1, "countries": [], "score": 0.5, "margin": 0.1, "country_margin": 0.1, "abstained": False,
+             "method": "nearest"}  # fmt: skip
+    frame = pl.DataFrame([{**usual, **row} for row in rows], schema=MATCHES.schema)
+    assert MATCHES.problems(frame) == []
     return frame
 
 

@@ -1,24 +1,35 @@
+"""Scores put right by an audit, what the audit says by itself, and looks at it on the way."""
+
 import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from scipy.special import ndtri
+from statsmodels.stats.proportion import proportion_confint
 
-from culturekit.core.errors import UsageError
-from culturekit.core.inputs import manifest_of
-from culturekit.core.schemas import AUDIT_SAMPLE, QUALITY, SCORES, VALUES
+from culturekit.core.errors import NothingScored, UsageError
+from culturekit.core.inputs import Files, manifest_of
+from culturekit.core.schemas import AUDIT_SAMPLE, AUDITS, MATCHES, QUALITY, SCORES, VALUES
+from culturekit.core.tables import write_table
 from culturekit.metrics import audit_sample
 from culturekit.metrics.corrected import corrected_diversity
 from culturekit.metrics.corrected.audit_gates import drawing_of
+from culturekit.metrics.corrected.imputed_prompts import ImputedPrompts
+from culturekit.metrics.corrected.looks import Goal, look_limits
 from culturekit.metrics.corrected.rectified import parted
-from culturekit.scores.audited import score_audited
-from culturekit.scores.corrected import score_corrected
+from culturekit.scores.audited import audited, score_audited
+from culturekit.scores.corrected import looked_at, score_corrected
 from culturekit.scores.diversity import Correction, QvsOptions
 from culturekit.scores.family import Scored
+from culturekit.verify.verify_run import verify_run
 from tests.command_line import culturekit
 from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
+from tests.verify.test_command import made, verdicts
 
 # How near corrected scores come is for the tests of metrics to say
 pytestmark = pytest.mark.usefixtures("imputed_in_few_rounds")
@@ -330,3 +341,217 @@ def test_several_raters_of_an_even_draw_are_not_marked() -> None:
     options = QvsOptions(kernels=(COUNTRY_KERNEL,))
     scores = score_corrected(matches, pl.concat([audits, second]), None, options=options).scores
     assert not any("marked" in json.loads(params) for params in scores["params"])
+
+
+SHARES = (0.5, 0.2, 0.1, 0.1, 0.06, 0.04)
+
+
+def world(seed: int, *, nothing: float = 0.2, n: int = 60) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, str | None]]:
+    """Two concepts of unequal size, mapped rightly in four of five cases, and an audit of each."""
+    rng = np.random.default_rng(seed)
+    tables: list[pl.DataFrame] = []
+    answers: list[pl.DataFrame] = []
+    shown: dict[str, str | None] = {}
+    for concept, size in (("art", 240), ("cuisine", 480)):
+        empty = rng.random(size) < nothing
+        chosen = rng.choice(6, p=SHARES, size=size)
+        truth = [None if none else COUNTRIES[place] for none, place in zip(empty, chosen, strict=True)]
+        matches = matches_of(mapped_with_error(truth, accuracy=0.8, rng=rng), prompts=3)
+        matches = matches.with_columns(pl.lit(concept).alias("concept"), image_id=concept + pl.col("image_id"))
+        own = dict(zip(matches["image_id"].to_list(), truth, strict=True))
+        drawn = audit_sample(matches, n=n, rng=rng)["image_id"].to_list()
+        tables.append(matches)
+        answers.append(audits_of({image: own[image] for image in drawn}))
+        shown |= own
+    return pl.concat(tables), pl.concat(answers), shown
+
+
+def overall(matches: pl.DataFrame, audits: pl.DataFrame) -> dict[str, dict[str, object]]:
+    found = score_audited(matches, audits).scores.filter(pl.col("concept").is_null())
+    level = pl.col("params").str.json_path_match("$.level")
+    found = found.filter((level == "country") | (pl.col("metric") != "mapping_accuracy"))
+    return {row["group"] or row["metric"]: row for row in found.to_dicts()}
+
+
+@pytest.mark.slow
+def test_intervals_hold_the_shares_of_all_images() -> None:
+    held: dict[str, list[bool]] = {}
+    for seed in range(60):
+        matches, audits, shown = world(seed)
+        mapped = dict(matches.select("image_id", "country").iter_rows())
+        truth = {country: np.mean([one == country for one in shown.values()]) for country in COUNTRIES}
+        truth["share_without_culture"] = np.mean([one is None for one in shown.values()])
+        truth["mapping_accuracy"] = np.mean([one is not None and mapped[image] == one for image, one in shown.items()])
+        found = overall(matches, audits)
+        for name, value in truth.items():
+            held.setdefault(name, []).append(bool(found[name]["ci_low"] <= value <= found[name]["ci_high"]))  # type: ignore[operator]
+    for name, each in held.items():
+        assert np.mean(each) >= 0.88, name
+    assert np.mean([np.mean(each) for each in held.values()]) >= 0.94
+
+
+def test_one_concept_has_wilsons_limits_and_an_audit_without_error_is_not_certain() -> None:
+    truth: list[str | None] = [*["JP"] * 300, *["IN"] * 100]
+    matches = matches_of(truth)
+    drawn = audit_sample(matches, n=40, rng=np.random.default_rng(0))["image_id"].to_list()
+    shown = dict(zip(matches["image_id"].to_list(), truth, strict=True))
+    scores = score_audited(matches, audits_of({image: shown[image] for image in drawn})).scores
+    assert scores["params"].str.contains('"one rater"').all()
+    right = scores.filter(pl.col("metric") == "mapping_accuracy", pl.col("params").str.contains('"country"')).to_dicts()
+    low, high = proportion_confint(40, 40, method="wilson")
+    assert (right[0]["value"], right[0]["ci_low"], right[0]["ci_high"]) == pytest.approx((1.0, low, high))
+    share = scores.filter(group="JP").to_dicts()[0]
+    assert share["value"] == pytest.approx(0.75)
+    assert 0.02 < share["ci_high"] - share["value"] < 0.06
+
+
+def test_a_picture_that_nobody_can_place_is_not_said_to_show_nothing() -> None:
+    matches = matches_of(["JP"] * 100)
+    drawn = sorted(audit_sample(matches, n=40, rng=np.random.default_rng(0))["image_id"].to_list())
+    said = audits_of({image: None if place < 24 else "JP" for place, image in enumerate(drawn)})
+    untold = said.with_columns(none_means=pl.Series(["cannot tell"] * 4 + ["no culture shown"] * 20 + [None] * 16))
+    for answers, share in ((said, 24 / 40), (untold, 20 / 36)):
+        found = score_audited(matches, answers).scores.filter(metric="share_without_culture")
+        assert found["value"].to_list() == pytest.approx([share])
+
+
+def test_an_audit_that_says_nothing_is_refused_or_counted() -> None:
+    matches, audits, _ = world(0)
+    few = audits.head(5)
+    with pytest.raises(NothingScored, match="no audit says") as refused:
+        score_audited(matches, few)
+    left_out = refused.value.left_out or {}
+    assert sum(left_out.values()) == 6
+    assert "too few images were audited" in " ".join(left_out)
+
+
+def test_shares_made_by_hand_are_made_again_from_their_manifest(tmp_path: Path) -> None:
+    matches, audits, _ = world(3)
+    again = audits.with_columns(annotator=pl.lit("second")).gather_every(3)
+    means = pl.when(pl.col("none_of_these")).then(pl.lit("no culture shown"))
+    audits, again = (one.with_columns(none_means=means) for one in (audits, again))
+    audits[0, "none_of_these"], audits[0, "none_means"] = True, "cannot tell"
+    audits = audits.with_columns(
+        pl.when(pl.col("none_of_these")).then(None).otherwise(pl.col(name)).alias(name)
+        for name in ("artifact_id", "country", "continent")
+    )
+    for name, table, schema in (("matches", matches, MATCHES), ("audits", pl.concat([audits, again]), AUDITS)):
+        (tmp_path / name).mkdir()
+        write_table(tmp_path / name, schema, table)
+    given = Files([tmp_path / "matches/matches.parquet"]), Files([tmp_path / "audits/audits.parquet"])
+    folder = made(audited.stage(*given), tmp_path / "audited")
+    answer = verify_run(folder)
+    assert [str(finding) for finding in answer.findings] == []
+    assert verdicts(answer) == {"verified"}
+    params = [json.loads(text) for text in pl.read_parquet(folder / "scores.parquet")["params"]]
+    assert {one["level"] for one in params} == {"continent", "country", "artifact"}
+    assert all(one["marked"] for one in params)
+
+
+LOOKS = (50, 75, 100)
+LOOKS_SHARES: dict[str, list[float]] = {
+    "narrow": [1, 0, 0, 0, 0, 0],
+    "some": [0.6, 0.2, 0.1, 0.1, 0, 0],
+    "wide": [1 / 6] * 6,
+}
+OPTIONS = QvsOptions(kernels=((0.0, 1.0, 0.0), (1.0, 0.0, 0.0)))
+
+
+def study(goal: Goal = "order") -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """Three models far apart: matches, the sample with its looks, and what every image shows."""
+    rng = np.random.default_rng(7)
+    tables, found = [], dict[str, str | None]()
+    for model, shares in LOOKS_SHARES.items():
+        truth = [COUNTRIES[label] for label in rng.choice(6, p=shares, size=400)]
+        tables.append(matches_of(mapped_with_error(truth, accuracy=0.85, rng=rng), model=model, prompts=4))
+        found |= dict(zip(tables[-1]["image_id"].to_list(), truth, strict=True))
+    matches = pl.concat(tables)
+    return matches, audit_sample(matches, n=100, rng=rng, per="model", looks=LOOKS, goal=goal), audits_of(found)
+
+
+def answered(sample: pl.DataFrame, truth: pl.DataFrame, looks: dict[str, int]) -> pl.DataFrame:
+    """Give the answers up to a look of each model."""
+    said = sample.filter(pl.col("look") <= pl.col("model").replace_strict(looks, return_dtype=pl.Int64))
+    return truth.join(said.select("image_id"), on="image_id", how="semi")
+
+
+def rows(scores: pl.DataFrame, metric: str) -> list[dict[str, Any]]:
+    return [{**row, **json.loads(row["params"])} for row in scores.filter(metric=metric).iter_rows(named=True)]
+
+
+def test_each_model_is_corrected_by_its_whole_looks_with_limits_that_hold_over_all() -> None:
+    matches, sample, truth = study()
+    audits = answered(sample, truth, {"narrow": 1, "some": 3, "wide": 2})
+    scores = score_corrected(matches, audits, None, options=OPTIONS, sample=sample).scores
+    reached = {row["model"]: (row["look"], row["audited"]) for row in rows(scores, "vs")}
+    assert reached == {"narrow": (1, 50), "some": (3, 100), "wide": (2, 75)}
+
+    seen = sample.filter(pl.col("look") <= 2)
+    once = score_corrected(matches, audits, None, options=OPTIONS, sample=seen.drop("look", "goal")).scores
+    factor = look_limits([0.5, 0.75, 1.0], alpha=0.05)[1] / ndtri(0.975)
+    for kernel in ("country", "continent"):
+        one, other = (
+            next(row for row in rows(table, "vs") if (row["model"], row["kernel"]) == ("wide", kernel))
+            for table in (scores, once)
+        )
+        assert one["value"] == other["value"]
+        assert one["value"] - one["ci_low"] == pytest.approx(factor * (other["value"] - other["ci_low"]))
+
+
+@pytest.mark.parametrize("goal", ["order", "top"])
+def test_pairs_far_apart_are_settled_and_their_models_asked_no_more(goal: Goal) -> None:
+    matches, sample, truth = study(goal)
+    audits = answered(sample, truth, dict.fromkeys(LOOKS_SHARES, 1))
+    scores = score_corrected(matches, audits, None, options=OPTIONS, sample=sample).scores
+    found = {(row["model"], row["over"]): row for row in rows(scores, "vs_difference")}
+    assert set(found) == {("narrow", "some"), ("narrow", "wide"), ("some", "wide")}
+    assert found["narrow", "wide"]["state"] == "settled"
+    for row in found.values():
+        assert row["look"] == 1
+        assert row["ci_low"] <= row["value"] <= row["ci_high"]
+        assert (row["state"] in {"settled", "dropped"}) == (row["ci_high"] < 0)
+    pairs, left = looked_at(matches, audits, sample, options=OPTIONS, correction=Correction())
+    assert [pair.state for pair in pairs] == [row["state"] for row in found.values()]
+    assert "wide" not in left
+    assert ("narrow" in left) == (found["narrow", "some"]["state"] == "open")
+
+
+def test_each_look_of_a_model_is_imputed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    imputed, begin = list[int](), ImputedPrompts.__init__
+
+    def counted(*given: Any) -> None:
+        imputed.append(1)
+        begin(*given)
+
+    monkeypatch.setattr(ImputedPrompts, "__init__", counted)
+    matches, sample, truth = study()
+    audits = answered(sample, truth, {"narrow": 1, "some": 3, "wide": 2})
+    score_corrected(matches, audits, None, options=replace(OPTIONS, kernels=OPTIONS.kernels[:1]), sample=sample)
+    assert len(imputed) == 1 + 3 + 2
+
+
+def test_without_a_whole_look_nothing_is_corrected_and_the_reason_is_said() -> None:
+    matches, sample, truth = study()
+    few = answered(sample, truth, dict.fromkeys(LOOKS_SHARES, 1)).head(30)
+    with pytest.raises(UsageError, match="no look of it is answered yet"):
+        score_corrected(matches, few, None, options=OPTIONS, sample=sample)
+
+
+def test_answers_that_wait_for_their_look_are_counted() -> None:
+    matches, sample, truth = study()
+    said = answered(sample, truth, dict.fromkeys(LOOKS_SHARES, 1))
+    early = truth.join(sample.filter(look=2).head(3).select("image_id"), on="image_id", how="semi")
+    found = score_corrected(matches, pl.concat([said, early]), None, options=OPTIONS, sample=sample)
+    assert found.left_out["answers of looks that are not whole"] == 3
+    assert {row["audited"] for row in rows(found.scores, "vs")} == {50}
+    whole = score_corrected(matches, said, None, options=OPTIONS, sample=sample)
+    assert whole.scores.equals(found.scores)
+    assert "answers of looks that are not whole" not in whole.left_out
+
+
+def test_a_sample_without_looks_is_scored_as_ever() -> None:
+    matches, sample, truth = study()
+    audits, plain = answered(sample, truth, dict.fromkeys(LOOKS_SHARES, 3)), sample.drop("look", "goal")
+    scores = score_corrected(matches, audits, None, options=OPTIONS, sample=plain).scores
+    assert rows(scores, "vs_difference") == []
+    assert all("look" not in row for row in rows(scores, "vs"))

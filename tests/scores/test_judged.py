@@ -19,7 +19,7 @@ from culturekit.scores.inputs import ValueTables
 from culturekit.scores.judged import JudgedOptions, judged, score_judged
 from culturekit.verify.verify_run import verify_run
 from tests.scores.value_tables import as_values
-from tests.verify.test_families import made, verdicts
+from tests.verify.test_command import made, verdicts
 
 PLAIN = JudgedOptions("shown", choice="yes")
 COUNTRIES = {"DE": 0.8, "IN": 0.5, "NG": 0.3}

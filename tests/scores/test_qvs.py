@@ -1,5 +1,6 @@
-"""From tables to scores: each value recomputed by hand, whatever the order of the rows."""
+"""Diversity from tables to scores: recomputed by hand, bounded, of what is there, and within countries."""
 
+import itertools
 import json
 import math
 from collections.abc import Callable
@@ -8,65 +9,40 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
 from culturekit.core.errors import UsageError
 from culturekit.core.schemas import MATCHES, QUALITY, SCORES, VALUES
-from culturekit.metrics import CATALOG, STANDARD_KERNELS, Metric, qvs, vendi, vendi_jackknife
+from culturekit.metrics import CATALOG, STANDARD_KERNELS, Metric, qvs, vendi, vendi_bounds, vendi_jackknife
+from culturekit.scores.compare import ComparisonOptions, score_comparisons
 from culturekit.scores.diversity import QvsOptions
 from culturekit.scores.qvs import qvs as qvs_family
-from culturekit.scores.qvs import score_qvs, without_quality
+from culturekit.scores.qvs import score_bounds, score_qvs, without_quality
+from culturekit.scores.within import NO_BATCH, NO_IMAGES, score_within
+from tests.scores.picture_tables import image_table, match_table
+from tests.scores.test_routes import NEAREST
 
 DEFAULT = QvsOptions()
 
 
 def match_rows(
-    *,
-    model: str = "m1",
-    concept: str | None = "cuisine",
-    prompts: int = 2,
-    repeats: int = 3,
-    slots: int = 8,
-    method: str = "nearest",
-    seed: int = 0,
-) -> list[dict[str, Any]]:
+    *, model: str = "m1", concept: str | None = "cuisine", prompts: int = 2, repeats: int = 3, slots: int = 8,
+    method: str = "nearest", seed: int = 0,
+) -> list[dict[str, Any]]:  # fmt: skip
     """Draw the nearest and the second nearest match of some images."""
     rng = np.random.default_rng(seed)
     rows = []
-    for prompt in range(prompts):
-        for repeat in range(repeats):
-            for slot in range(slots):
-                for rank in (1, 2):
-                    artifact = int(rng.zipf(1.6)) % 30
-                    rows.append(
-                        {
-                            "image_id": f"{model}/{concept}/{prompt}/{repeat}/{slot}",
-                            "model": model,
-                            "prompt_id": f"p{prompt}",
-                            "concept": concept,
-                            "repeat": repeat,
-                            "slot": slot,
-                            "rank": rank,
-                            "artifact_id": f"Q{artifact}",
-                            "artifact": f"x{artifact}",
-                            "country": f"K{artifact % 9}",
-                            "countries": [f"K{artifact % 9}"],
-                            "continent": f"c{artifact % 4}",
-                            "score": 0.5,
-                            "margin": 0.1,
-                            "country_margin": 0.1,
-                            "abstained": bool(rng.random() < 0.2),
-                            "method": method,
-                        }
-                    )
+    for prompt, repeat, slot, rank in itertools.product(range(prompts), range(repeats), range(slots), (1, 2)):
+        artifact = int(rng.zipf(1.6)) % 30
+        rows.append({
+            "image_id": f"{model}/{concept}/{prompt}/{repeat}/{slot}", "model": model, "prompt_id": f"p{prompt}",
+            "concept": concept, "repeat": repeat, "slot": slot, "rank": rank, "artifact_id": f"Q{artifact}",
+            "artifact": f"x{artifact}", "country": f"K{artifact % 9}", "countries": [f"K{artifact % 9}"],
+            "continent": f"c{artifact % 4}", "abstained": bool(rng.random() < 0.2), "method": method,
+        })  # fmt: skip
     return rows
-
-
-def match_table(rows: list[dict[str, Any]]) -> pl.DataFrame:
-    """Make a table that conforms."""
-    frame = pl.DataFrame(rows, schema=MATCHES.schema)
-    assert MATCHES.problems(frame) == []
-    return frame
 
 
 def quality_table(matches: pl.DataFrame, *, scorer: str = "hps", seed: int = 1) -> pl.DataFrame:
@@ -150,14 +126,6 @@ def test_the_order_of_the_rows_does_not_matter(whole: bool) -> None:
 def test_only_the_nearest_match_counts() -> None:
     matches = match_table(match_rows())
     assert scored(matches).equals(scored(matches.filter(pl.col("rank") == 1)))
-
-
-def test_no_complete_batch_is_said_not_hidden() -> None:
-    scores = scored(match_table(match_rows(slots=5)))
-    assert scores["value"].is_nan().all()
-    assert set(scores["n"]) == {0}
-    assert scores["ci_low"].null_count() == len(scores)
-    assert {entry["images_left_out"] for entry in params_of(scores)} == {30}
 
 
 def test_without_prompts_the_whole_collection_is_scored() -> None:
@@ -318,7 +286,11 @@ def test_what_cannot_be_scored_is_said(call: Callable[[], pl.DataFrame], message
 
 def test_what_has_no_complete_batch_is_counted_and_not_only_nan() -> None:
     answer = score_qvs(match_table(match_rows(slots=5)), None, options=DEFAULT)
-    assert answer.scores["value"].is_nan().all()
+    scores = answer.scores
+    assert scores["value"].is_nan().all()
+    assert set(scores["n"]) == {0}
+    assert scores["ci_low"].null_count() == len(scores)
+    assert {entry["images_left_out"] for entry in params_of(scores)} == {30}
     assert answer.left_out == {"model and concept of which no repeat has 8 images": 1}
     assert score_qvs(match_table(match_rows()), None, options=DEFAULT).left_out == {}
 
@@ -333,3 +305,261 @@ def test_images_that_a_scorer_does_not_know_are_counted_and_other_images_refused
     others = quality.with_columns(pl.format("other-{}", "image_id").alias("image_id"))
     with pytest.raises(UsageError, match="a scorer of quality knows no image of the matches"):
         without_quality([matches], others)
+
+
+ARTIFACT = QvsOptions(kernels=((0.0, 0.0, 1.0),), size=4)
+
+
+def images_of(rows: list[dict[str, Any]], *, refused: set[str]) -> pl.DataFrame:
+    """The images behind some matches."""
+    kept = ("image_id", "model", "prompt_id", "concept", "repeat", "slot")
+    return image_table([
+        {**{name: row[name] for name in kept}, "country": None,
+         "status": "refused" if row["image_id"] in refused else "ok"}
+        for row in rows if row["rank"] == 1
+    ])  # fmt: skip
+
+
+def world(*, refused: int = 0, abstained: int = 0) -> tuple[pl.DataFrame, pl.DataFrame, list[dict[str, Any]]]:
+    """Two prompts, three repeats, four slots; of each repeat the first images are refused, the next not told."""
+    rows = match_rows(slots=4, seed=3)
+    gone = {row["image_id"] for row in rows if row["slot"] < refused}
+    for row in rows:
+        row["abstained"] = refused <= row["slot"] < refused + abstained
+    return match_table([row for row in rows if row["image_id"] not in gone]), images_of(rows, refused=gone), rows
+
+
+def values_of(scores: pl.DataFrame) -> dict[str, float]:
+    return {row["metric"]: row["value"] for row in scores.iter_rows(named=True)}
+
+
+def test_each_batch_is_bounded_and_averaged() -> None:
+    matches, images, rows = world(refused=1, abstained=1)
+    answer = score_bounds(matches, images, options=ARTIFACT)
+    assert SCORES.problems(answer.scores) == []
+    expected = []
+    for prompt in ("p0", "p1"):
+        for repeat in range(3):
+            known = [
+                (row["continent"], row["country"], row["artifact"])
+                for row in rows
+                if (row["rank"], row["prompt_id"], row["repeat"]) == (1, prompt, repeat) and row["slot"] >= 2
+            ]
+            expected.append(vendi_bounds(known, unknown=2, weights=(0, 0, 1)))
+    lows, highs = zip(*expected, strict=True)
+    found = values_of(answer.scores)
+    assert found["vs_worst"] == pytest.approx(sum(lows) / 6 / 4)
+    assert found["vs_best"] == pytest.approx(sum(highs) / 6 / 4)
+    params = json.loads(answer.scores["params"][0])
+    assert (params["unknown"], params["images"]) == (12, 24)
+    assert set(answer.scores["metric"]) <= set(CATALOG)
+    assert set(answer.scores["n"]) == {24}
+
+
+def test_the_score_of_all_images_lies_between_them() -> None:
+    rows = match_rows(slots=4, seed=8)
+    full = values_of(score_qvs(match_table(rows), None, options=ARTIFACT).scores)["vs"]
+    matches, images, _ = world_of(rows, {row["image_id"] for row in rows if (row["slot"] + row["repeat"]) % 3 == 0})
+    found = values_of(score_bounds(matches, images, options=ARTIFACT).scores)
+    assert found["vs_worst"] < full < found["vs_best"]
+
+
+def world_of(rows: list[dict[str, Any]], gone: set[str]) -> tuple[pl.DataFrame, pl.DataFrame, set[str]]:
+    """The same images, some of them refused."""
+    return match_table([row for row in rows if row["image_id"] not in gone]), images_of(rows, refused=gone), gone
+
+
+def test_where_all_is_known_there_is_nothing_to_bound() -> None:
+    matches, images, _ = world()
+    assert score_bounds(matches, images, options=ARTIFACT).scores.is_empty()
+
+
+def test_matches_of_other_images_are_refused() -> None:
+    matches, images, _ = world(refused=1)
+    with pytest.raises(UsageError, match="the table of images lacks"):
+        score_bounds(matches, images.head(3), options=ARTIFACT)
+
+
+def test_an_image_without_any_artifact_is_unknown_too() -> None:
+    matches, images, _ = world(refused=1)
+    none = matches.with_columns(
+        **{name: pl.lit(None, MATCHES.schema[name]) for name in ("artifact_id", "artifact", "country", "continent")}
+    )
+    found = values_of(score_bounds(none, images, options=ARTIFACT).scores)
+    assert (found["vs_worst"], found["vs_best"]) == (0.25, 1.0)
+
+
+COUNTRY = (0.0, 1.0, 0.0)
+LABELS = ("continent", "country", "artifact")
+
+
+def thinned(seed: int, share: float) -> pl.DataFrame:
+    """Take images away at random; of one model a whole prompt."""
+    gone = np.random.default_rng(seed).random(NEAREST.height) < share
+    lost = (pl.col("model") == "b") & (pl.col("concept") == "art")
+    return NEAREST.filter(~pl.Series(gone)).filter(~lost)
+
+
+def by_hand(images: pl.DataFrame, *, partial: str) -> tuple[float, int]:
+    """Average VS/8 over batches, repeats and prompts, one loop each."""
+    prompts, entered = [], 0
+    for _, prompt in images.sort("prompt_id").group_by("prompt_id", maintain_order=True):
+        repeats = []
+        for _, repeat in prompt.sort("repeat", "slot").group_by("repeat", maintain_order=True):
+            if repeat.height == 8 or partial == "paper":
+                repeats.append(vendi(repeat.select(LABELS), weights=COUNTRY) / 8)
+                entered += repeat.height
+        if repeats:
+            prompts.append(float(np.mean(repeats)))
+    return (float(np.mean(prompts)) if prompts else float("nan")), entered
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10_000), share=st.sampled_from([0.02, 0.1, 0.4]), partial=st.sampled_from(["drop", "paper"]))
+def test_scores_are_of_what_is_there_and_count_the_rest(seed: int, share: float, partial: str) -> None:
+    images = thinned(seed, share)
+    options = QvsOptions(kernels=(COUNTRY,), partial=partial)  # type: ignore[arg-type]
+    for row in score_qvs(images, None, options=options).scores.iter_rows(named=True):
+        own = images.filter(model=row["model"], concept=row["concept"])
+        expected, entered = by_hand(own, partial=partial)
+        assert row["value"] == pytest.approx(expected, nan_ok=True)
+        assert (row["n"], json.loads(row["params"])["images_left_out"]) == (entered, own.height - entered)
+
+
+def test_images_without_quality_leave_their_batch_out_of_qvs_and_are_not_in_the_mean_of_quality() -> None:
+    one = NEAREST.filter(model="c", concept="art")
+    quality = pl.DataFrame({"image_id": one["image_id"], "scorer": "s", "value": 0.5}, schema=QUALITY.schema)
+    lacking = quality.filter(~pl.col("image_id").is_in(["c-art-0-1", "c-art-2-6"]))
+    scores = score_qvs(one, lacking, options=QvsOptions(kernels=(COUNTRY,))).scores
+    found = {row["metric"]: row for row in scores.iter_rows(named=True)}
+    assert (found["quality"]["n"], found["quality"]["value"]) == (30, 0.5)
+    assert (found["qvs"]["n"], json.loads(found["qvs"]["params"])["images_left_out"]) == (16, 16)
+    assert (found["vs"]["n"], json.loads(found["vs"]["params"])["images_left_out"]) == (32, 0)
+
+
+def test_models_are_compared_on_common_prompts_however_many_images_each_has() -> None:
+    """Model b has no image of art; c has lost half of them and shows one country there: it is compared all the same."""
+    art_of_c = (pl.col("model") == "c") & (pl.col("concept") == "art")
+    images = thinned(0, 0.0).filter(~(art_of_c & (pl.col("repeat") > 1)))
+    one_country = pl.when(art_of_c).then(pl.lit("BR")).otherwise(pl.col("country"))
+    images = images.with_columns(country=one_country).with_columns(concept=pl.lit(None, pl.String))
+    scored = score_qvs(images, None, options=QvsOptions(kernels=(COUNTRY,)))
+    found = {}
+    for row in score_comparisons(scored.values, options=ComparisonOptions(target="these")).scores.iter_rows(named=True):
+        params = json.loads(row["params"])
+        found[row["model"]] = (params["common"], params["left_out"], params["prompts"], row["n"])
+    assert found["a - b"][:2] == (1, 1)
+    assert found["a - c"][:2] == (2, 0)
+    assert found["b - c"][:2] == (1, 1)
+    means = dict(scored.scores.select("model", "value").iter_rows())
+    cuisine = by_prompt(scored.values, "p-cuisine")
+    difference = score_comparisons(scored.values, options=ComparisonOptions(target="these")).scores
+    value = dict(difference.select("model", "value").iter_rows())["b - c"]
+    assert value == pytest.approx(cuisine["b"] - cuisine["c"])
+    assert value != pytest.approx(means["b"] - means["c"])
+
+
+def by_prompt(values: pl.DataFrame, prompt: str) -> dict[str, float]:
+    """Average the values of one prompt for each model."""
+    return dict(values.filter(prompt_id=prompt).group_by("model").agg(pl.col("value").mean()).iter_rows())
+
+
+OPTIONS = QvsOptions(size=2)
+PROMPTS = pl.DataFrame(
+    [
+        ("in-1", "within-country", "art", "IN"), ("in-2", "within-country", "art", "IN"),
+        ("br-1", "within-country", "art", "BR"), ("ng-1", "within-country", "art", "NG"),
+        ("open", "underspecified", "art", None), ("jp-cube", "cube", "art", "JP"),
+    ],
+    {"prompt_id": pl.String, "kind": pl.String, "concept": pl.String, "country": pl.String},
+    orient="row",
+)  # fmt: skip
+
+
+def matches(shown: dict[tuple[str, str], list[str]]) -> pl.DataFrame:
+    """Make matches: of each model and prompt, repeats as words, a letter for the artifact of each image."""
+    rows = [
+        {"image_id": f"{model}-{prompt}-{repeat}-{slot}", "model": model, "prompt_id": prompt, "concept": "art",
+         "repeat": repeat, "slot": slot, "artifact_id": letter, "artifact": letter, "country": "IN",
+         "continent": "Asia"}
+        for (model, prompt), repeats in shown.items()
+        for repeat, letters in enumerate(repeats)
+        for slot, letter in enumerate(letters)
+    ]  # fmt: skip
+    return match_table(rows)
+
+
+SHOWN = matches(
+    {
+        ("a", "in-1"): ["xx", "xy"], ("a", "in-2"): ["xy", "xy"], ("a", "br-1"): ["xx", "xy"],
+        ("a", "ng-1"): ["xy", "xy"],
+        ("b", "in-1"): ["xy", "xy"], ("b", "br-1"): ["x"], ("b", "open"): ["xy", "xx"],
+    }
+)  # fmt: skip
+
+
+def rows_of(model: str) -> dict[str | None, dict[str, object]]:
+    found = score_within(SHOWN, PROMPTS, options=OPTIONS)
+    assert SCORES.problems(found.scores) == []
+    assert VALUES.problems(found.values) == []
+    return {row["country"]: row for row in found.scores.filter(model=model).to_dicts()}
+
+
+def test_countries_are_those_of_score_qvs() -> None:
+    named = {prompt: country for prompt, country in PROMPTS.select("prompt_id", "country").iter_rows() if country}
+    other = score_qvs(
+        SHOWN, None, options=QvsOptions(size=2, within="country", kernels=((0.0, 0.0, 1.0),)), countries=named
+    )
+    assert other.scores["country"].n_unique() > 2
+    for row in other.scores.drop_nulls("country").to_dicts():
+        found = rows_of(str(row["model"]))[row["country"]]
+        assert found["n"] == row["n"]
+        assert found["value"] == pytest.approx(row["value"], nan_ok=True)
+        assert found["ci_low"] == pytest.approx(row["ci_low"])
+
+
+def test_the_mean_weighs_countries_the_same_and_adds_their_variances() -> None:
+    found = rows_of("a")
+    values = {"IN": ((0.5 + 1) / 2 + 1) / 2, "BR": 0.75, "NG": 1.0}
+    assert {country: found[country]["value"] for country in values} == pytest.approx(values)
+    assert found[None]["value"] == pytest.approx(sum(values.values()) / 3)
+    per_prompt = 0.25**2 * 2 / 2  # of the repeats (0.5, 1): s² / 2
+    parts = [per_prompt / 4, per_prompt, 0.0]
+    freedom = sum(parts) ** 2 / (parts[0] ** 2 + parts[1] ** 2)
+    half = stats.t.ppf(0.975, freedom) * math.sqrt(sum(parts)) / 3
+    assert found[None]["ci_high"] == pytest.approx(sum(values.values()) / 3 + half)
+    assert found[None]["n"] == 16
+    assert json.loads(str(found[None]["params"]))["countries"] == 3
+
+
+def test_countries_with_too_few_images_are_said() -> None:
+    found = rows_of("b")
+    assert set(found) == {None, "IN", "BR", "NG"}
+    assert found["BR"]["n"] == 0
+    assert math.isnan(float(str(found["BR"]["value"])))
+    assert json.loads(str(found["NG"]["params"]))["no_value"] == NO_IMAGES
+    told = json.loads(str(found[None]["params"]))
+    assert told["countries_without"] == ["BR", "NG"]
+    assert found[None]["value"] == pytest.approx(1.0)
+    assert score_within(SHOWN, PROMPTS, options=OPTIONS).left_out == {
+        NO_IMAGES: 1, NO_BATCH: 1, "images of prompts that name no country": 4
+    }  # fmt: skip
+
+
+def test_images_of_unknown_prompts_are_counted() -> None:
+    known = PROMPTS.filter(pl.col("prompt_id") != "in-2")
+    unknown = "images of prompts that the table of prompts does not have"
+    assert score_within(SHOWN, known, options=OPTIONS).left_out[unknown] == 4
+    with pytest.raises(UsageError, match=f"no image is of a prompt that names a country.*found 25 {unknown}"):
+        score_within(SHOWN, PROMPTS.filter(prompt_id="jp-cube"), options=OPTIONS)
+
+
+def test_several_orders_have_a_mean_each() -> None:
+    found = score_within(SHOWN, PROMPTS, options=QvsOptions(size=2, other_orders=(math.inf,))).scores
+    means = found.filter(pl.col("country").is_null(), model="a")
+    assert sorted(str(json.loads(text)["q"]) for text in means["params"]) == ["1.0", "inf"]
+
+
+def test_images_of_open_prompts_alone_are_refused() -> None:
+    with pytest.raises(UsageError, match="names a country"):
+        score_within(SHOWN.filter(prompt_id="open"), PROMPTS, options=OPTIONS)

@@ -1,19 +1,34 @@
-"""Two routes from image to label, side by side and image by image."""
+"""Two routes from image to label, and rankings of models by instruments and by corrected diversity."""
 
 import json
 import math
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
+from scipy import stats
 
 from culturekit.core.errors import UsageError
-from culturekit.core.schemas import DISAGREEMENTS, JUDGMENTS, MATCHES, QUALITY, SCORES, VALUES
+from culturekit.core.inputs import Numbered
+from culturekit.core.schemas import DISAGREEMENTS, JUDGMENTS, QUALITY, SCORES, VALUES
+from culturekit.core.tables import write_table
+from culturekit.index.matching.comparison import check_mapped_alike, check_mapped_through
 from culturekit.metrics import CATALOG, cohen_kappa
+from culturekit.metrics.statistics.intervals import Interval
+from culturekit.scores.compare import difference_of, ranks, score_ranks
 from culturekit.scores.diversity import QvsOptions
 from culturekit.scores.qvs import score_qvs
 from culturekit.scores.routes import Routes, score_routes
+from culturekit.scores.stability import score_stability
+from culturekit.verify.verify_run import verify_run
+from tests.command_line import culturekit
+from tests.scores.picture_tables import match_table
+from tests.verify.forging import read_json, write_json
+from tests.verify.test_command import made, verdicts
 
 OPTIONS = QvsOptions()
 CONTINENTS = {"BR": "Americas", "IN": "Asia", "JP": "Asia", "TR": "Asia"}
@@ -24,10 +39,9 @@ def match(model: str, concept: str, repeat: int, slot: int, country: str | None,
     """One image of a prompt, named by where it stands."""
     return {
         "image_id": f"{model}-{concept}-{repeat}-{slot}", "model": model, "prompt_id": f"p-{concept}",
-        "concept": concept, "repeat": repeat, "slot": slot, "rank": 1, "artifact_id": country and f"Q-{country}",
+        "concept": concept, "repeat": repeat, "slot": slot, "artifact_id": country and f"Q-{country}",
         "artifact": country and f"dish of {country}", "country": country, "countries": [country] if country else [],
-        "continent": CONTINENTS.get(country or ""), "score": 0.5, "margin": 0.1, "country_margin": 0.1,
-        "abstained": False, "method": "nearest", **more,
+        "continent": CONTINENTS.get(country or ""), **more,
     }  # fmt: skip
 
 
@@ -44,7 +58,7 @@ def table(
         for repeat in range(repeats)
         for slot in range(8)
     ]
-    return pl.DataFrame(rows, schema=MATCHES.schema)
+    return match_table(rows)
 
 
 def spread(model: str, repeat: int, slot: int) -> str:
@@ -222,3 +236,232 @@ def test_images_that_stand_elsewhere_and_routes_with_nothing_in_common_are_refus
         score_routes(NEAREST, TAGS, quality=others, options=OPTIONS)
     with pytest.raises(UsageError, match="no image in common"):
         score_routes(NEAREST, TAGS.with_columns(image_id=pl.col("image_id") + "x"), options=OPTIONS)
+
+
+def scores(
+    values: dict[str, float], *, metric: str = "vs", concept: str | None = "cuisine", **params: object
+) -> pl.DataFrame:
+    """One score of each model."""
+    rows = [
+        {
+            "metric": metric, "model": model, "benchmark": "cube", "concept": concept, "params": json.dumps(params),
+            "value": value, "n": 10, "unit": "share",
+        }
+        for model, value in values.items()
+    ]  # fmt: skip
+    return pl.DataFrame(rows, schema=SCORES.schema)
+
+
+ONE = {"a": 0.1, "b": 0.2, "c": 0.3, "d": 0.4, "e": 0.35}
+OTHER = {"a": 0.2, "b": 0.1, "c": 0.5, "d": 0.6, "e": 0.7}
+
+
+def test_tau_is_that_of_the_common_models() -> None:
+    answer = score_stability({"clip": scores(ONE), "siglip": scores({**OTHER, "f": 0.0})}).scores
+    assert SCORES.problems(answer) == []
+    expected = stats.kendalltau(list(ONE.values()), list(OTHER.values())).statistic
+    assert answer["value"].to_list() == [pytest.approx(expected)]
+    params = json.loads(answer["params"][0])
+    assert (params["between"], params["metric"], params["stable"]) == (["clip", "siglip"], "vs", False)
+    assert (answer["n"][0], answer["concept"][0]) == (5, "cuisine")
+    assert answer["metric"][0] in CATALOG
+
+
+def test_the_same_ranking_is_stable_and_the_opposite_is_not() -> None:
+    falling = {model: 1 - value for model, value in ONE.items()}
+    answer = score_stability({"a": scores(ONE), "b": scores(ONE), "c": scores(falling)}).scores
+    found = {tuple(json.loads(row["params"])["between"]): row for row in answer.iter_rows(named=True)}
+    assert [found[pair]["value"] for pair in (("a", "b"), ("a", "c"), ("b", "c"))] == pytest.approx([1, -1, -1])
+    assert json.loads(found["a", "b"]["params"])["stable"] is True
+
+
+def test_only_scores_of_the_same_thing_are_compared() -> None:
+    one = pl.concat([scores(ONE, q=1, labels="mapped"), scores(ONE, q=2, labels="mapped"), scores(ONE, labels="truth")])
+    other = pl.concat([scores(OTHER, q=2, labels="mapped"), scores(OTHER, labels="truth"), scores(OTHER, concept=None)])
+    answer = score_stability({"x": one, "y": other}).scores
+    assert [json.loads(params)["q"] for params in answer["params"]] == [2]
+
+
+def test_how_the_images_were_labelled_does_not_part_them() -> None:
+    one, other = scores(ONE, method="nearest", images_left_out=0), scores(OTHER, method="vlm", images_left_out=3)
+    assert score_stability({"x": one, "y": other}).scores.height == 1
+
+
+def test_few_models_are_counted_as_left_out() -> None:
+    two = {"a": 0.1, "b": 0.2, "c": math.nan}
+    answer = score_stability({"x": scores(ONE), "y": scores(two)})
+    assert answer.scores.is_empty()
+    assert answer.left_out == {"fewer than three models have both scores": 1}
+
+
+def test_an_instrument_that_finds_all_models_alike_ranks_none() -> None:
+    answer = score_stability({"x": scores(ONE), "y": scores(dict.fromkeys(ONE, 0.5))})
+    assert answer.scores.is_empty()  # tau was not a number there
+    assert answer.left_out == {"all models have one value by an instrument": 1}
+
+
+def test_params_that_are_no_json_object_are_explained() -> None:
+    broken = scores(ONE).with_columns(params=pl.lit("[]"))
+    with pytest.raises(UsageError, match=r"the params of a score cannot be read; expected a JSON object.*found '\[\]'"):
+        score_stability({"x": broken, "y": scores(ONE)})
+
+
+def test_one_table_is_refused() -> None:
+    with pytest.raises(UsageError, match="compared with another"):
+        score_stability({"x": scores(ONE)})
+
+
+Z = 1.959964
+
+
+def score_rows(answers: Sequence[tuple[float, float, float]], *, kernel: str = "country") -> pl.DataFrame:
+    rows = [
+        {"metric": "vs", "model": f"m{number}", "benchmark": "cube", "concept": "art", "value": value, "ci_low": low,
+         "ci_high": high, "n": 100, "unit": "share",
+         "params": json.dumps({"labels": "corrected", "kernel": kernel, "confidence": 0.95, "audited": 100 + number})}
+        for number, (value, low, high) in enumerate(answers)
+    ]  # fmt: skip
+    return pl.DataFrame(rows, schema=SCORES.schema)
+
+
+def ranks_of(scores: pl.DataFrame) -> dict[str, tuple[float, float, float]]:
+    found = score_ranks(scores).scores.filter(metric="model_rank")
+    return {row["model"]: (row["value"], row["ci_low"], row["ci_high"]) for row in found.iter_rows(named=True)}
+
+
+def test_what_stands_beside_a_score_stands_beside_what_it_is_compared_in(tmp_path: Path) -> None:
+    scores = score_rows([(0.8, 0.78, 0.82), (0.5, 0.45, 0.55), (0.2, 0.18, 0.22)])
+    marked = pl.col("params").str.replace('"audited"', '"marked": ["one rater"], "audited"', literal=True)
+    (tmp_path / "in").mkdir()
+    one = scores.with_columns(params=pl.when(pl.col("model") == "m1").then(marked).otherwise("params"))
+    write_table(tmp_path / "in", SCORES, one)
+    done = culturekit("score", "ranks", "--scores", tmp_path / "in/scores.parquet", "--out", tmp_path / "out")
+    assert "(marked: one rater)" in done.stdout
+    found = pl.read_parquet(tmp_path / "out/scores.parquet")
+    said = {
+        row["model"]: json.loads(row["params"]).get("marked", [])
+        for row in found.filter(metric="model_difference").iter_rows(named=True)
+    }
+    assert said == {"m0 - m1": ["one rater"], "m0 - m2": [], "m1 - m2": ["one rater"]}
+    ranked = found.filter(metric="model_rank")["params"]  # a rank is one among all models
+    assert [json.loads(params)["marked"] for params in ranked] == [["one rater"]] * 3
+
+
+def test_a_difference_takes_the_limits_that_it_depends_on() -> None:
+    first, second = Interval(0.6, 0.5, 0.9, 100, "these"), Interval(0.3, 0.3, 0.34, 50, "these")
+    found, p = difference_of(first, second, confidence=0.95)
+    assert found.value == pytest.approx(0.3)
+    assert found.low == pytest.approx(0.3 - np.hypot(0.1, 0.04))
+    assert found.high == pytest.approx(0.6)
+    assert 0 < p < 0.05
+    assert difference_of(second, first, confidence=0.95)[1] == pytest.approx(p)
+    assert difference_of(first, first, confidence=0.95)[1] == 1.0
+
+
+def test_ranks_say_which_models_cannot_be_told_apart() -> None:
+    scores = score_rows([(0.8, 0.78, 0.82), (0.5, 0.45, 0.55), (0.48, 0.43, 0.53), (0.2, 0.18, 0.22)])
+    assert ranks_of(scores) == {"m0": (1, 1, 1), "m1": (2, 2, 3), "m2": (3, 2, 3), "m3": (4, 4, 4)}
+
+
+def test_other_kernels_and_mapped_scores_are_not_mixed_in() -> None:
+    mapped = score_rows([(0.9, 0.9, 0.9), (0.1, 0.1, 0.1)]).with_columns(
+        params=pl.col("params").str.replace("corrected", "mapped")
+    )
+    both = pl.concat([score_rows([(0.5, 0.4, 0.6), (0.6, 0.5, 0.7)]), mapped])
+    assert ranks_of(both) == {"m0": (2, 1, 2), "m1": (1, 1, 2)}
+    with pytest.raises(UsageError, match="nothing can be ranked"):
+        score_ranks(mapped)
+    with pytest.raises(UsageError, match="twice"):
+        score_ranks(pl.concat([both, both]))
+
+
+def test_equal_models_raise_false_alarms_as_seldom_as_stated_and_ranks_hold_the_truth() -> None:
+    rng = np.random.default_rng(0)
+    errors = np.array([0.01, 0.02, 0.03, 0.04, 0.05])  # unequal instruments
+    alarms, held, runs = 0, 0, 300
+    truth = np.array([0.4, 0.4, 0.45, 0.5, 0.6])
+    for _ in range(runs):
+        equal = 0.5 + errors * rng.standard_normal(5)
+        limits = [(value, value - Z * error, value + Z * error) for value, error in zip(equal, errors, strict=True)]
+        alarms += any((low, high) != (1, 5) for _, low, high in ranks_of(score_rows(limits)).values())
+        seen = truth + errors * rng.standard_normal(5)
+        limits = [(value, value - Z * error, value + Z * error) for value, error in zip(seen, errors, strict=True)]
+        held += all(
+            low <= 1 + (truth > truth[int(model[1:])]).sum() <= high
+            for model, (_, low, high) in ranks_of(score_rows(limits)).items()
+        )
+    assert alarms / runs <= 0.05
+    assert held / runs >= 0.95
+
+
+SCORES_SEEN = ((0.8, 0.78, 0.82), (0.5, 0.45, 0.55), (0.48, 0.43, 0.53))
+
+
+def ranked(tmp_path: Path) -> Path:
+    """Rank three models of a finished table of scores."""
+    (tmp_path / "scores").mkdir()
+    table = write_table(tmp_path / "scores", SCORES, score_rows(SCORES_SEEN))
+    return made(ranks.stage(Numbered([table])), tmp_path / "ranks")
+
+
+def test_every_difference_and_rank_is_recomputed(tmp_path: Path) -> None:
+    answer = verify_run(ranked(tmp_path))
+    assert [str(finding) for finding in answer.findings] == []
+    assert verdicts(answer) == {"verified"}
+    found = pl.read_parquet(tmp_path / "ranks/scores.parquet")
+    assert dict(found["metric"].value_counts().iter_rows()) == {"model_difference": 3, "model_rank": 3}
+
+
+Manifest = dict[str, Any]
+
+
+def changed(folder: Path, to: Path, change: Callable[[Manifest], None]) -> Path:
+    copy = Path(shutil.copytree(folder, to))
+    manifest = read_json(copy / "manifest.json")
+    change(manifest)
+    write_json(copy / "manifest.json", manifest)
+    return copy
+
+
+def other_index(manifest: Manifest) -> None:
+    manifest["inputs"]["index"]["sha256"] = "0" * 64
+
+
+def other_rule(manifest: Manifest) -> None:
+    manifest["options"]["within"] = "country"
+
+
+def more_neighbours(manifest: Manifest) -> None:
+    manifest["options"]["k"] += 5
+
+
+@pytest.mark.parametrize(("change", "found"), [(other_index, "index 000000000000"), (other_rule, "within country")])
+def test_matches_of_another_index_or_rule_are_not_compared(
+    run_copy: Path, tmp_path: Path, change: Callable[[Manifest], None], found: str
+) -> None:
+    here, there = (run_copy / f"matches-{name}/matches.parquet" for name in ("broad", "narrow"))
+    apart = changed(there.parent, tmp_path / "apart", change)
+    check_mapped_alike([here, there])
+    with pytest.raises(UsageError, match=f"mapped in different ways.*found {found}"):
+        check_mapped_alike([here, apart / "matches.parquet"])
+    shutil.rmtree(there.parent)
+    apart.rename(there.parent)
+    with pytest.raises(UsageError, match="mapped in different ways"):
+        check_mapped_alike([run_copy / "scores/values.parquet"])
+
+
+def test_a_diagnosis_lists_no_hubs_of_another_index(run_copy: Path, tmp_path: Path) -> None:
+    here = run_copy / "matches-broad"
+    apart = changed(here, tmp_path / "apart", other_index)
+    check_mapped_through(run_copy / "index", [here / "matches.parquet"])
+    with pytest.raises(UsageError, match=r"mapped through another index.*found index 000000000000"):
+        check_mapped_through(run_copy / "index", [apart / "matches.parquet"])
+
+
+def test_what_is_alike_or_not_known_is_compared(run_copy: Path, tmp_path: Path) -> None:
+    here, there = (run_copy / f"matches-{name}/matches.parquet" for name in ("broad", "narrow"))
+    deeper = changed(there.parent, tmp_path / "deeper", more_neighbours) / "matches.parquet"
+    merged = Path(shutil.copy(there, tmp_path / "matches.parquet"))
+    check_mapped_alike([here, deeper, merged])
+    (run_copy / "scores/run.json").unlink()
+    check_mapped_alike([run_copy / "scores/scores.parquet", here])

@@ -1,18 +1,37 @@
-"""`culturekit verify`: what it prints, writes and answers."""
+"""What `culturekit verify` says of a run, of folders scored by hand, and of answers of people."""
 
 import json
 import shutil
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
+import numpy as np
+import orjson
+import polars as pl
 import pytest
 
 from culturekit.core.errors import IntegrityError
-from culturekit.core.inputs import recorded
-from culturekit.verify.verify_run import verify_run
+from culturekit.core.inputs import Files, recorded
+from culturekit.core.schemas import ANNOTATIONS
+from culturekit.core.stage import Stage
+from culturekit.core.tables import write_table
+from culturekit.people.tasks import Quotas
+from culturekit.scores.agreement import AgreementOptions, agreement
+from culturekit.scores.compare import ComparisonOptions, compare
+from culturekit.scores.distribution import distribution
+from culturekit.scores.family import Correction
+from culturekit.scores.inputs import ValueTables
+from culturekit.scores.stability import stability
+from culturekit.verify.verify_run import Verification, verify_run
 from tests.command_line import culturekit
-from tests.verify.forging import change_table
-from tests.verify.tamperings import edit_cell
+from tests.conftest import stage_here
+from tests.people.projects import answer_all, export
+from tests.people.test_audit_scheme import audited, truthful
+from tests.scores.value_tables import annotations
+from tests.verify.forging import change_table, drop_row, edit_cell, renew_inputs, reseal
 
 
 def test_a_run_that_holds(small_run: Path, tmp_path: Path) -> None:
@@ -78,22 +97,18 @@ def test_what_is_no_run_is_refused(name: str, said: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("out", "said"), [
-    ("file", "the output holds something else"),
+    ("file", "the output holds something else"), ("taken", "the output holds something else"),
+    ("run/verified", "the output lies in the run itself"),
     ("file/below", "/file: a file stands where a folder is expected"),
 ])  # fmt: skip
 def test_a_result_that_cannot_be_written_is_refused_before_the_work(out: str, said: str, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("mine")
+    for name in ("file", "taken/mine.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("mine")
     with mock.patch("culturekit.verify.verify_run.verify_run", side_effect=AssertionError):
         refused = culturekit("verify", tmp_path / "run", "--out", tmp_path / out)
     assert refused.returncode in {2, 3}
     assert said in refused.stderr
-
-
-def test_the_result_is_not_written_into_the_run(run_copy: Path, tmp_path: Path) -> None:
-    culturekit("verify", run_copy, "--out", run_copy / "verified", ends=2)
-    (tmp_path / "taken").mkdir()
-    (tmp_path / "taken/mine.txt").write_text("mine")
-    assert "holds something else" in culturekit("verify", run_copy, "--out", tmp_path / "taken").stderr
 
 
 def test_a_report_elsewhere_is_held_against_the_scores_as_they_are_now(run_copy: Path, tmp_path: Path) -> None:
@@ -104,3 +119,111 @@ def test_a_report_elsewhere_is_held_against_the_scores_as_they_are_now(run_copy:
     edit_cell(run_copy / "scores/scores.parquet")
     after = culturekit("verify", page, ends=4)
     assert "page <- scores: page was not made from what lies there now" in after.stdout
+
+
+def made(stage: Stage, folder: Path) -> Path:
+    return stage_here(stage, folder).folder
+
+
+def verdicts(answer: Verification) -> set[str]:
+    return {verdict.verdict for verdict in answer.verdicts}
+
+
+def compared(run: Path, folder: Path, *, paired: bool, correction: Correction) -> Path:
+    options = ComparisonOptions(paired=paired, target="these", correction=correction)
+    return made(compare.stage(ValueTables([run / "scores/values.parquet"]), options=options), folder / "compared")
+
+
+def ordered_by_two(run: Path, folder: Path) -> Path:
+    table, other = run / "scores/scores.parquet", folder / "other/scores.parquet"
+    other.parent.mkdir()
+    shaken = np.random.default_rng(2).random(pl.read_parquet(table).height)
+    pl.read_parquet(table).with_columns(value=pl.Series(shaken)).write_parquet(other)
+    return made(stability.stage(Files({"one": table, "two": other})), folder / "stability")
+
+
+def agreed(_: Path, folder: Path) -> Path:
+    path = write_table(folder, ANNOTATIONS, annotations({f"image-{number}": number / 8 for number in range(40)}))
+    return made(agreement.stage(path, options=AgreementOptions(resamples=99)), folder / "agreement")
+
+
+def shared_out(run: Path, folder: Path) -> Path:
+    return made(distribution.stage(Files([run / "matches-broad/matches.parquet"])), folder / "shares")
+
+
+P_VALUE = pl.col("params").str.replace('"p_corrected":[0-9.e-]+', '"p_corrected":0.5')
+# Who scores by hand, what is changed afterwards, and what is said of it
+BY_HAND: list[tuple[Callable[[Path, Path], Path], pl.Expr, str]] = [
+    *((partial(compared, paired=paired, correction=correction), P_VALUE, "params is another when it is made again")
+      for paired in (True, False) for correction in ("holm", "benjamini-hochberg")),
+    (ordered_by_two, -pl.col("value") - 0.1, "value is another"),
+    (agreed, pl.col("value") * 0.99, "value is another"),
+    (shared_out, pl.col("share") * 0.99, "share is another"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("scored", "change", "said"), BY_HAND)
+def test_a_folder_scored_by_hand_is_made_again_from_its_manifest(
+    scored: Callable[[Path, Path], Path], change: pl.Expr, said: str, small_run: Path, tmp_path: Path
+) -> None:
+    folder = scored(small_run, tmp_path)
+    answer = verify_run(folder)
+    assert (answer.exit_code, answer.checked["stages made again"]) == (0, 1)
+    assert verdicts(answer) <= {"verified"}
+    (path,) = (
+        folder / f"{name}.parquet" for name in ("scores", "distributions") if (folder / f"{name}.parquet").is_file()
+    )
+    change_table(path, lambda table: table.with_columns(change))
+    reseal(folder)
+    after = verify_run(folder)
+    assert after.exit_code == 4
+    assert said in str(after.findings[0])
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project, what two people answered, and the tables it became."""
+    root = tmp_path_factory.mktemp("imported")
+    export(root / "project", audited(root), "audit", quotas=Quotas(2))
+    assert answer_all(root, (1, 2), truthful(root / "project")).manifest.counts["quarantine"] == 0
+    return root
+
+
+def found(root: Path) -> list[str]:
+    return [str(finding) for finding in verify_run(root / "rated").findings if finding.severity == "broken"]
+
+
+def copied(root: Path, to: Path) -> Path:
+    return Path(shutil.copytree(root, to / "copy"))
+
+
+def test_untouched_answers_are_those_of_the_exports(imported: Path) -> None:
+    answer = verify_run(imported / "rated")
+    assert (answer.findings, answer.checked["stages made again"]) == ((), 1)
+
+
+def test_fifty_edited_answers_are_found(imported: Path, tmp_path: Path) -> None:
+    root = copied(imported, tmp_path)
+    tasks: list[dict[str, Any]] = orjson.loads((root / "answers.json").read_bytes())
+    edited = 0
+    for task in reversed(tasks):
+        for annotation in task["annotations"]:
+            result = [each for each in annotation["result"] if each["from_name"] == "country"]
+            for each in result if edited < 50 else ():
+                each["value"]["choices"] = ["NG" if each["value"]["choices"] != ["NG"] else "IN"]
+                edited += 1
+    assert edited == 50
+    (root / "answers.json").write_bytes(orjson.dumps(tasks))
+    renew_inputs(root / "rated")
+    assert {line.partition(":")[0] for line in found(root)} >= {"rated/audits.parquet", "rated/annotations.parquet"}
+
+
+@pytest.mark.parametrize("table", ["audits", "annotations", "annotation_checks", "rated_items"])
+@pytest.mark.parametrize("change", [edit_cell, drop_row])
+def test_edited_tables_of_answers_are_found(
+    imported: Path, tmp_path: Path, table: str, change: Callable[[Path], None]
+) -> None:
+    root = copied(imported, tmp_path)
+    change(root / f"rated/{table}.parquet")
+    reseal(root / "rated")
+    assert any(line.startswith(f"rated/{table}.parquet: ") for line in found(root))

@@ -178,21 +178,29 @@ def test_a_stage_of_a_root_config_that_no_recipe_names_is_not_verifiable(asked: 
     ]
 
 
+VERDICT = pl.col("verdict").replace({"keep": "review", "review": "keep"})
+
+
 @pytest.mark.parametrize(("name", "table_name", "change"), [
-    ("chat", "kept", pl.col("verdict").replace({"keep": "review", "review": "keep"})),
-    ("settled", "kept", pl.col("verdict").replace({"keep": "review", "review": "keep"})),
-    ("settled", "removed", pl.col("reason") + "!"),
-    ("settled", "drops", pl.col("reason") + "!"),
-    ("tags", "judgments", (pl.col("value") + 1).alias("value")),
-    ("judged", "judgments", pl.col("choice").replace({"1": "2", "2": "3", "3": "1"})),
-    ("questions", "questions", pl.col("text").str.replace("thing 1", "thing 7")),
+    ("chat", "kept", lambda table: table.with_columns(VERDICT)),
+    ("chat", "kept", lambda table: table.head(table.height - 3)),
+    ("settled", "kept", lambda table: table.with_columns(VERDICT)),
+    ("settled", "removed", lambda table: table.with_columns(pl.col("reason") + "!")),
+    ("settled", "drops", lambda table: table.with_columns(pl.col("reason") + "!")),
+    ("tags", "judgments", lambda table: table.with_columns(pl.col("value") + 1)),
+    ("judged", "judgments", lambda table: table.with_columns(
+        pl.col("choice").replace({"1": "2", "2": "3", "3": "1"}))),
+    ("questions", "questions", lambda table: table.with_columns(pl.col("text").str.replace("thing 1", "thing 7"))),
 ])  # fmt: skip
 def test_an_edited_table_is_found_though_all_hashes_fit(
-    asked: Path, name: str, table_name: str, change: pl.Expr, tmp_path: Path
+    asked: Path, name: str, table_name: str, change: Callable[[pl.DataFrame], pl.DataFrame], tmp_path: Path
 ) -> None:
     folder = copied(asked, name, tmp_path)
-    change_table(folder / f"{table_name}.parquet", lambda frame: frame.with_columns(change))
+    before = pl.read_parquet(folder / f"{table_name}.parquet").height
+    change_table(folder / f"{table_name}.parquet", change)
+    after = pl.read_parquet(folder / f"{table_name}.parquet").height
     reseal(folder)
+    assert any("has other rows when it is made again" in line for line in broken(folder)) or after == before
     assert broken(folder)
 
 
@@ -204,12 +212,28 @@ def test_without_its_journal_a_stage_is_not_verifiable_and_nothing_is_sent(asked
     assert "chat: not verifiable here: m-1: nothing is sent" in str(answer.findings[0])
 
 
-def test_a_reply_whose_checksum_does_not_fit_is_found(asked: Path, tmp_path: Path) -> None:
-    folder = copied(asked, "chat", tmp_path)
-    with sqlite3.connect(folder / "journal/replies.sqlite") as connection:
+def with_another_checksum(journal: Path) -> None:
+    with sqlite3.connect(journal) as connection:
         connection.execute("UPDATE replies SET checksum = checksum + 1 WHERE number = 3")
     connection.close()
-    assert "chat/journal/replies.sqlite: reply 3 is not what came: its checksum differs" in broken(folder)
+
+
+def with_damaged_pages(journal: Path) -> None:
+    content = bytearray(journal.read_bytes())
+    content[4096:-4096] = b"\xff" * (len(content) - 8192)
+    journal.write_bytes(content)
+
+
+@pytest.mark.parametrize(("damage", "said"), [
+    (with_another_checksum, "reply 3 is not what came: its checksum differs"),
+    (with_damaged_pages, "the file is damaged|cannot be read"),
+])  # fmt: skip
+def test_a_damaged_journal_is_broken_and_no_crash(
+    asked: Path, tmp_path: Path, damage: Callable[[Path], None], said: str
+) -> None:
+    folder = copied(asked, "chat", tmp_path)
+    damage(folder / "journal/replies.sqlite")
+    assert any(re.search(said, line) for line in broken(folder))
 
 
 def test_a_judge_that_is_free_is_asked_again(tmp_path: Path) -> None:
@@ -217,22 +241,6 @@ def test_a_judge_that_is_free_is_asked_again(tmp_path: Path) -> None:
     stage_here(stage, tmp_path / "kept")
     answer = verify_run(tmp_path / "kept")
     assert (answer.exit_code, answer.checked["stages made again"]) == (0, 1)
-
-
-def test_a_candidate_without_an_end_is_missed(asked: Path, tmp_path: Path) -> None:
-    folder = copied(asked, "chat", tmp_path)
-    change_table(folder / "kept.parquet", lambda frame: frame.head(frame.height - 3))
-    reseal(folder)
-    assert any("has other rows when it is made again" in line for line in broken(folder))
-
-
-def test_a_journal_whose_pages_are_damaged_is_broken_and_no_crash(asked: Path, tmp_path: Path) -> None:
-    folder = copied(asked, "chat", tmp_path)
-    path = folder / "journal/replies.sqlite"
-    content = bytearray(path.read_bytes())
-    content[4096:-4096] = b"\xff" * (len(content) - 8192)
-    path.write_bytes(content)
-    assert any("the file is damaged" in line or "cannot be read" in line for line in broken(folder))
 
 
 WAITING = ("deep-envelope", "broken-json", "empty-body", "html-page", "error-in-200", "long-string")

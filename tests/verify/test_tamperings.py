@@ -15,10 +15,23 @@ from culturekit.people.space_check import sample, score
 from culturekit.verify.verify_run import Verification, verify_run
 from tests.builders.spaces import rows_of
 from tests.conftest import stage_here
-from tests.people.test_space_check import answered
+from tests.people.test_space_review import answered
 from tests.recipes.shipped_recipes import SMALL, shared_small
-from tests.verify.forging import change_table, read_json, reseal, reseal_all, write_json
-from tests.verify.tamperings import Tamper, drop_row, edit_cell, edit_output, edit_text, in_json, in_recipe, in_text
+from tests.verify.forging import (
+    Tamper,
+    change_table,
+    drop_row,
+    edit_cell,
+    edit_output,
+    edit_text,
+    in_json,
+    in_recipe,
+    in_text,
+    read_json,
+    reseal,
+    reseal_all,
+    write_json,
+)
 
 # One stage of each kind that the small runs have, by recipe
 STAGES = {

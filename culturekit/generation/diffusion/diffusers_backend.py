@@ -30,7 +30,7 @@ from culturekit.generation.diffusion.diffusers_calls import (
     float32_vae,
     guider_of,
     load,
-    quiet,
+    quietly,
 )
 from culturekit.generation.diffusion.diffusers_folder import (
     Options,
@@ -288,7 +288,7 @@ class DiffusersBackend:
     def lanes(self, workers: int) -> Iterator[Sequence[DiffusersLane]]:
         """Lay a lane ready for each device, with its own weights, or on one CPU for each worker around the same."""
         with ExitStack() as stack:
-            stack.enter_context(quiet())
+            stack.enter_context(quietly())
             if not self.laid:
                 self.sources.check()
                 self.laid = [self.lane(device) for device in self.places]

@@ -3,22 +3,21 @@
 import importlib
 import inspect
 import re
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from culturekit.core.errors import MissingDependency, UsageError
-from culturekit.core.torch_places import mend_torchvision, needed_package
+from culturekit.core.torch_places import mend_torchvision, needed_package, quiet
 from culturekit.generation.backend import ImageRequest
 from culturekit.generation.diffusion.diffusers_folder import Options, PipelineFolder, custom
 from culturekit.version import install_line
 
 # Pipelines of diffusers, loaded from a folder that was found safe: adapters, device, precision, what waits outside.
 
+quietly = partial(quiet, "diffusers", "transformers", category=FutureWarning, module=r"diffusers\b")
 _DENOISERS = ("transformer", "unet", "prior", "transformer_2")
 
 
@@ -30,25 +29,6 @@ class Loaded:
     refiner: Any
     device: Any
     dtype: Any
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Leave out what diffusers and transformers print: culturekit says by itself what matters."""
-    loggers = [importlib.import_module(f"{name}.utils.logging") for name in ("diffusers", "transformers")]
-    before = [(logger, logger.get_verbosity(), logger.is_progress_bar_enabled()) for logger in loggers]
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", category=FutureWarning, module=r"diffusers\b")
-        for logger in loggers:
-            logger.set_verbosity_error()
-            logger.disable_progress_bar()
-        try:
-            yield
-        finally:
-            for logger, level, bars in before:
-                logger.set_verbosity(level)
-                if bars:
-                    logger.enable_progress_bar()
 
 
 def _pipeline_class(folder: PipelineFolder) -> Any:  # noqa: ANN401 - a class of diffusers

@@ -25,7 +25,7 @@ from culturekit.core.stage import Outcome, Work
 from culturekit.core.tables import write_table
 from culturekit.core.torch_places import chosen_device, chosen_dtype, mend_torchvision
 from culturekit.generation.diffusion.diffusers_backend import kept_threads
-from culturekit.generation.diffusion.diffusers_calls import TextReaders, loaded, quiet
+from culturekit.generation.diffusion.diffusers_calls import TextReaders, loaded, quietly
 from culturekit.generation.diffusion.diffusers_folder import Options, PipelineFolder
 from culturekit.generation.diffusion.training import DENOISER, TUNED, TrainingPair, TuningOptions, shown_square
 
@@ -52,7 +52,7 @@ class LoraTraining:
         self.device = chosen_device(stated.device) if shared is None else shared.device
         self.rank = 0 if shared is None else int(shared.process_index)
         self.dtype = chosen_dtype(stated.dtype, self.device)
-        with quiet():
+        with quietly():
             self.pipeline = loaded(folder, self.dtype)
             self.pipeline.to(self.device)
             self.pipeline.vae.to(torch.float32)  # half precision overflows in that of SDXL

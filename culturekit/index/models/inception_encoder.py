@@ -1,8 +1,9 @@
 """InceptionV3: the features that FID and KID compare, and the class probabilities of the inception score."""
 
 import importlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -12,135 +13,48 @@ from PIL import Image
 
 from culturekit.core.digests import digest_file
 from culturekit.core.registry import Spec
-from culturekit.core.torch_places import chosen_device
+from culturekit.core.torch_places import chosen_device, needed_package
 from culturekit.index.encoder import EncoderIdentity, ImageEncoder, Prepared, Vectors
 from culturekit.index.models.torch_device import Batches, TorchOptions, usual_batch
-from culturekit.index.weights import check_complete, known_weights, loaded_tensors
-
-# InceptionV3 as a function of its weights: the one that published FIDs were measured with, and torchvision's.
+from culturekit.index.weights import fill_network, known_weights, loaded_tensors
 
 _SIDE = 299
 _FEATURES = 2048
-_EPSILON = 0.001  # what the normalisation adds to a variance
 _Tensor: TypeAlias = Any  # a torch tensor; planes are (n, channels, height, width)
 
 
-@dataclass(frozen=True, slots=True)
-class _Inception:
-    """The network; `ported` takes the pooling of TensorFlow's graph, whose weights published FIDs were made with."""
+def _built(state: Mapping[str, _Tensor], *, ported: bool, where: str) -> tuple[Any, Any]:
+    """Build torchvision's network up to its pooled features, and its last layer, of tensors as checkpoints name them.
 
-    state: Mapping[str, _Tensor]  # tensors by the names that checkpoints give them
-    ported: bool  # whether they come from that graph; else they are torchvision's
-
-    @property
-    def classes(self) -> int:
-        """How many classes it tells apart."""
-        return len(self.state["fc.bias"])
-
-    def to(self, device: object) -> "_Inception":
-        return replace(self, state={name: tensor.to(device) for name, tensor in self.state.items()})
-
-    def rehearse(self) -> None:
-        """Run on no numbers: what is not complete fails."""
-        shadow, torch = self.to("meta"), importlib.import_module("torch")
-        shadow.logits(shadow.features(torch.zeros(1, 3, _SIDE, _SIDE, device="meta")))
-
-    def features(self, pictures: _Tensor) -> _Tensor:
-        """Give the pooled features, (n, 2048), of pictures (n, 3, 299, 299)."""
-        planes = self.unit("Conv2d_1a_3x3", pictures, stride=2, padded=False)
-        planes = self.unit("Conv2d_2b_3x3", self.unit("Conv2d_2a_3x3", planes, padded=False))
-        planes = self.unit("Conv2d_3b_1x1", _halved(planes))
-        planes = _halved(self.unit("Conv2d_4a_3x3", planes, padded=False))
-        for name in ("Mixed_5b", "Mixed_5c", "Mixed_5d"):
-            planes = self.block_a(name, planes)
-        planes = self.block_b("Mixed_6a", planes)
-        for name in ("Mixed_6b", "Mixed_6c", "Mixed_6d", "Mixed_6e"):
-            planes = self.block_c(name, planes)
-        planes = self.block_d("Mixed_7a", planes)
-        planes = self.block_e("Mixed_7b", planes, largest=False)
-        return self.block_e("Mixed_7c", planes, largest=self.ported).mean((2, 3))
-
-    def logits(self, features: _Tensor) -> _Tensor:
-        """Give a number per class; the published inception score leaves the bias of the ported ones out."""
-        bias = None if self.ported else self.state["fc.bias"]
-        return _functional().linear(features, self.state["fc.weight"], bias)
-
-    def unit(self, name: str, planes: _Tensor, *, stride: int = 1, padded: bool = True) -> _Tensor:
-        """Convolve, normalise, and keep what is above zero; padded, a stride of one keeps the size."""
-        weight = self.state[f"{name}.conv.weight"]
-        padding = (weight.shape[2] // 2, weight.shape[3] // 2) if padded else 0
-        planes = _functional().conv2d(planes, weight, stride=stride, padding=padding)
-        mean, variance = self.state[f"{name}.bn.running_mean"], self.state[f"{name}.bn.running_var"]
-        scale, shift = self.state[f"{name}.bn.weight"], self.state[f"{name}.bn.bias"]
-        return _functional().relu(_functional().batch_norm(planes, mean, variance, scale, shift, eps=_EPSILON))
-
-    def chain(self, name: str, planes: _Tensor, count: int) -> _Tensor:
-        """Put units numbered from 1 behind one another."""
-        for number in range(1, count + 1):
-            planes = self.unit(f"{name}_{number}", planes)
-        return planes
-
-    def pooled(self, name: str, planes: _Tensor, *, largest: bool = False) -> _Tensor:
-        """Pool over windows of three by three, then convolve.
-
-        TensorFlow's mean counts only what lies within the picture, torchvision's counts its border too. In the
-        published graph the last block takes the maximum, where the paper has the mean.
-        """
-        if largest:
-            planes = _functional().max_pool2d(planes, 3, stride=1, padding=1)
-        else:
-            planes = _functional().avg_pool2d(planes, 3, stride=1, padding=1, count_include_pad=not self.ported)
-        return self.unit(f"{name}.branch_pool", planes)
-
-    def block_a(self, name: str, planes: _Tensor) -> _Tensor:
-        """Look through windows of 1, of 5, and of 3 twice."""
-        one = self.unit(f"{name}.branch1x1", planes)
-        wide = self.chain(f"{name}.branch5x5", planes, 2)
-        double = self.chain(f"{name}.branch3x3dbl", planes, 3)
-        return _side_by_side(one, wide, double, self.pooled(name, planes))
-
-    def block_b(self, name: str, planes: _Tensor) -> _Tensor:
-        once = self.unit(f"{name}.branch3x3", planes, stride=2, padded=False)
-        double = self.chain(f"{name}.branch3x3dbl", planes, 2)
-        double = self.unit(f"{name}.branch3x3dbl_3", double, stride=2, padded=False)
-        return _side_by_side(once, double, _halved(planes))
-
-    def block_c(self, name: str, planes: _Tensor) -> _Tensor:
-        """Look through windows of 7, each as a row and a column."""
-        one = self.unit(f"{name}.branch1x1", planes)
-        once = self.chain(f"{name}.branch7x7", planes, 3)
-        twice = self.chain(f"{name}.branch7x7dbl", planes, 5)
-        return _side_by_side(one, once, twice, self.pooled(name, planes))
-
-    def block_d(self, name: str, planes: _Tensor) -> _Tensor:
-        small = self.unit(f"{name}.branch3x3_1", planes)
-        small = self.unit(f"{name}.branch3x3_2", small, stride=2, padded=False)
-        large = self.chain(f"{name}.branch7x7x3", planes, 3)
-        large = self.unit(f"{name}.branch7x7x3_4", large, stride=2, padded=False)
-        return _side_by_side(small, large, _halved(planes))
-
-    def block_e(self, name: str, planes: _Tensor, *, largest: bool) -> _Tensor:
-        """Look through rows and columns side by side."""
-        one = self.unit(f"{name}.branch1x1", planes)
-        once = self.unit(f"{name}.branch3x3_1", planes)
-        twice = self.chain(f"{name}.branch3x3dbl", planes, 2)
-        crossed = [self.unit(f"{name}.branch3x3_2{part}", once) for part in "ab"]
-        crossed += [self.unit(f"{name}.branch3x3dbl_3{part}", twice) for part in "ab"]
-        return _side_by_side(one, *crossed, self.pooled(name, planes, largest=largest))
+    Of `ported` weights, those of TensorFlow's graph that published FIDs had, it has that graph's pooling, and no bias
+    in the last layer, as the published inception score has none.
+    """
+    models = needed_package("torchvision.models.inception", kind="encoder inception", extra="embed")
+    torch = importlib.import_module("torch")
+    with torch.device("meta"):
+        layers = models.Inception3(num_classes=len(state["fc.bias"]), aux_logits=False, init_weights=False)
+    kept = {name: tensor for name, tensor in state.items() if not name.startswith("AuxLogits.")}
+    fill_network(layers, kept, of="InceptionV3", where=where)
+    last, layers.avgpool = layers.fc, torch.nn.Identity()
+    layers.fc = layers.avgpool
+    if ported:
+        last.bias = None
+        inner = partial(torch.nn.functional.avg_pool2d, count_include_pad=False)
+        for name, block in layers.named_children():
+            if hasattr(block, "branch_pool"):
+                pool = torch.nn.functional.max_pool2d if name == "Mixed_7c" else inner
+                block.register_forward_hook(partial(_pooled_again, pool=pool))
+    return layers, last
 
 
-def _functional() -> Any:  # noqa: ANN401 - a module
-    """Give torch's functions."""
-    return importlib.import_module("torch.nn.functional")
+def _pooled_again(block: Any, given: tuple[_Tensor], planes: _Tensor, *, pool: Callable[..., _Tensor]) -> _Tensor:  # noqa: ANN401 - a module
+    """Replace the last branch of a block by that of another pooling.
 
-
-def _halved(planes: _Tensor) -> _Tensor:
-    """Keep the largest of every window of three by three, two apart."""
-    return _functional().max_pool2d(planes, 3, stride=2)
-
-
-def _side_by_side(*planes: _Tensor) -> _Tensor:
-    return importlib.import_module("torch").cat(planes, 1)
+    TensorFlow's mean counts only what lies within the picture, torchvision's counts its border too. In the published
+    graph the last block takes the maximum, where the paper has the mean.
+    """
+    branch = block.branch_pool(pool(given[0], 3, stride=1, padding=1))
+    return importlib.import_module("torch").cat([planes[:, : -branch.shape[1]], branch], 1)
 
 
 Resizing: TypeAlias = Literal["tensorflow", "torch", "clean", "crop"]
@@ -261,25 +175,26 @@ class InceptionEncoder:
         "alike, not whether they show one culture."
     )
 
-    def __init__(self, network: _Inception, weights: str, options: Options) -> None:
-        """Take a network and the hash of its weights."""
+    def __init__(self, layers: Any, last: Any, weights: str, options: Options, *, ported: bool) -> None:  # noqa: ANN401
+        """Take a network without its last layer, that layer, and the hash of the weights."""
         self.device = chosen_device(options.device)
-        self.network, self.give = network.to(self.device), options.give
-        usual: Resizing = "tensorflow" if network.ported else "crop"
+        self.layers, self.last, self.give = layers.to(self.device), last.to(self.device), options.give
+        self.classes = int(last.out_features)
+        usual: Resizing = "tensorflow" if ported else "crop"
         self.resizing: Resizing = usual if options.resize == "auto" else options.resize
         # whether grey is 128, as in the published graph, or 127.5, as pytorch-fid and torchvision have it
-        self.centred = network.ported and self.resizing != "torch"
+        self.centred = ported and self.resizing != "torch"
         self.batch_size = usual_batch(TorchOptions(batch=options.batch), self.device)
         self.batches = Batches(self.batch_size)
         steps = [_RESIZINGS[self.resizing], "(x - 128) / 128" if self.centred else "x / 127.5 - 1", _GIVEN[self.give]]
-        logits = "softmax of the logits" + (" without their bias" if network.ported else "")
+        logits = "softmax of the logits" + (" without their bias" if ported else "")
         self.identity = EncoderIdentity(
             name="inception" if self.give == "unit" else f"inception {self.give}",
             weights=weights,
-            revision="TensorFlow 2015-12-05, ported" if network.ported else "torchvision",
+            revision="TensorFlow 2015-12-05, ported" if ported else "torchvision",
             preprocessing="; ".join(steps) + (f", {logits}" if self.give == "probabilities" else ""),
             dtype="float32",
-            dim=network.classes if self.give == "probabilities" else _FEATURES,
+            dim=self.classes if self.give == "probabilities" else _FEATURES,
         )
 
     def prepare(self, picture: NDArray[np.uint8]) -> Prepared:
@@ -303,14 +218,15 @@ class InceptionEncoder:
 
     def describe(self, pictures: Sequence[Prepared]) -> _Described:
         """Run prepared pictures through the network once, for FID, KID and the inception score."""
-        both = self.batches.run(self.run_batch, pictures, dim=_FEATURES + self.network.classes)
+        both = self.batches.run(self.run_batch, pictures, dim=_FEATURES + self.classes)
         return _Described(*map(np.ascontiguousarray, np.split(both, [_FEATURES], axis=1)))
 
     def run_batch(self, pictures: Sequence[Prepared]) -> Vectors:
         """Give features and probabilities side by side."""
         torch = importlib.import_module("torch")
-        features = self.network.features(torch.from_numpy(np.stack(pictures)).to(self.device))
-        both: Vectors = torch.cat([features, self.network.logits(features).softmax(dim=1)], 1).cpu().numpy()
+        planes = self.layers(torch.from_numpy(np.stack(pictures)).to(self.device)).unflatten(1, (_FEATURES, -1))
+        features = planes.mean(2)
+        both: Vectors = torch.cat([features, self.last(features).softmax(dim=1)], 1).cpu().numpy()
         return both
 
 
@@ -322,6 +238,7 @@ def make(spec: Spec) -> ImageEncoder:
         expected="fid-inception (1,008 classes) or inception (1,000 classes)",
         convert="--kind fid-inception --out inception.safetensors",
     )  # fmt: skip
-    network = _Inception(loaded_tensors(path, asked_by="the encoder inception"), kind == "fid-inception")
-    check_complete(network.rehearse, of="InceptionV3", where=str(path))
-    return InceptionEncoder(network, digest_file(path), options)
+    tensors = loaded_tensors(path, asked_by="the encoder inception")
+    ported = kind == "fid-inception"
+    layers, last = _built(tensors, ported=ported, where=str(path))
+    return InceptionEncoder(layers, last, digest_file(path), options, ported=ported)

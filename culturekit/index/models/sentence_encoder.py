@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from culturekit.core.errors import IntegrityError, UsageError
 from culturekit.core.model_files import check_safetensors, digest_of_files, read_json_list
 from culturekit.core.registry import Spec
-from culturekit.core.torch_places import chosen_device, chosen_dtype, needed_package
+from culturekit.core.torch_places import chosen_device, chosen_dtype, needed_package, quiet
 from culturekit.index.embedding.embedding import unit
 from culturekit.index.encoder import EncoderIdentity, TextEncoder, TooLong, Vectors
 from culturekit.index.models.torch_device import Batches, TorchOptions, on_device, token_vectors, usual_batch
-from culturekit.index.models.transformers_encoder import Tokens, quietly
+from culturekit.index.models.transformers_encoder import Tokens
 from culturekit.index.weights import PICKLES, ModelFolder, find_model, no_weights
 
 _PREFIX = "sentence_transformers."
@@ -118,7 +118,7 @@ def make(spec: Spec) -> TextEncoder:
     files = _files_of(folder.path)
     check_safetensors([path for path in files if path.suffix == ".safetensors"])
     try:
-        with quietly():
+        with quiet("transformers"):
             network = package.SentenceTransformer(
                 str(folder.path),
                 device=str(device),

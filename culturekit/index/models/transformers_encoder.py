@@ -3,9 +3,7 @@
 import importlib
 import string
 import threading
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -16,7 +14,7 @@ from numpy.typing import NDArray
 from culturekit.core.errors import IntegrityError, MissingDependency, UsageError
 from culturekit.core.model_files import check_safetensors, read_json
 from culturekit.core.registry import Entry, Registry, Spec
-from culturekit.core.torch_places import chosen_device, chosen_dtype, needed_package, same_bits
+from culturekit.core.torch_places import chosen_device, chosen_dtype, needed_package, quiet, same_bits
 from culturekit.index.embedding.embedding import unit
 from culturekit.index.encoder import EncoderIdentity, ImageEncoder, Prepared, TooLong, Vectors
 from culturekit.index.models.torch_device import Batches, TorchOptions, on_device, token_vectors, usual_batch
@@ -166,51 +164,33 @@ def _picture_settings(folder: ModelFolder) -> tuple[dict[str, Any], Path]:
     return read_json(separate), separate
 
 
-@contextmanager
-def quietly() -> Iterator[None]:
-    """Keep transformers from drawing bars and from remarks on what is checked here anyway."""
-    from_package = needed_package("transformers", kind="encoder", extra="embed").utils.logging
-    level, bars = from_package.get_verbosity(), from_package.is_progress_bar_enabled()
-    from_package.set_verbosity_error()
-    from_package.disable_progress_bar()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        from_package.set_verbosity(level)
-        if bars:
-            from_package.enable_progress_bar()
-
-
-def load_model(folder: ModelFolder, family: Family, *, device: Any, dtype: Any) -> Any:  # noqa: ANN401 - torch types
-    """Load a model from its safetensors; no weight is made up, no code of the folder is run."""
+def checked_model(kind: str, folder: Path | None, *, where: str, **settings: Any) -> Any:  # noqa: ANN401 - torch types
+    """Load a model of transformers, of a folder or of the tensors and the config in `settings`; none is made up."""
     transformers = needed_package("transformers", kind="encoder transformers", extra="embed")
-    check_safetensors(weight_files(folder.path))
     try:
-        with quietly():
-            model, report = getattr(transformers, family.model).from_pretrained(
-                folder.path,
-                local_files_only=True,
-                use_safetensors=True,
-                trust_remote_code=False,
-                dtype=dtype,
-                output_loading_info=True,
-            )
+        with quiet("transformers"):
+            model, report = getattr(transformers, kind).from_pretrained(folder, output_loading_info=True, **settings)
     except (OSError, ValueError, RuntimeError, TypeError, KeyError) as error:
         raise IntegrityError(
             "the model cannot be loaded: its weights and its config.json do not belong together",
-            where=str(folder.path),
+            where=where,
             found=str(error).strip().partition("\n")[0],
         ) from error
     missing = sorted(report["missing_keys"])
     if missing:
         raise IntegrityError(
             "weights are missing, and would be made up at random",
-            where=str(folder.path),
+            where=where,
             found=f"{len(missing)} missing, such as {missing[0]}",
         )
-    return model.to(device).eval()
+    return model.eval()
+
+
+def load_model(folder: ModelFolder, family: Family, *, device: Any, dtype: Any) -> Any:  # noqa: ANN401 - torch types
+    """Load a model from its safetensors; no code of the folder is run."""
+    check_safetensors(weight_files(folder.path))
+    safe = {"local_files_only": True, "use_safetensors": True, "trust_remote_code": False}
+    return checked_model(family.model, folder.path, where=str(folder.path), dtype=dtype, **safe).to(device)
 
 
 def load_tokenizer(folder: ModelFolder) -> tuple[Any, _Rewrite]:
@@ -227,7 +207,7 @@ def load_tokenizer(folder: ModelFolder) -> tuple[Any, _Rewrite]:
     of_siglip = named.removesuffix("Fast") == "SiglipTokenizer"
     kind = transformers.PreTrainedTokenizerFast if of_siglip and whole.is_file() else transformers.AutoTokenizer
     try:
-        with quietly():
+        with quiet("transformers"):
             tokenizer = kind.from_pretrained(folder.path, local_files_only=True, trust_remote_code=False)
     except Exception as error:  # which tokenizers raises itself
         found = str(error).strip().partition("\n")[0]
@@ -492,7 +472,7 @@ class OwlDetector:
     def __init__(self, folder: ModelFolder, kind: str, network: Any, *, device: Any, dtype: Any) -> None:  # noqa: ANN401
         """Take a model on its device."""
         transformers = needed_package("transformers", kind="detector owl", extra="embed")
-        with quietly():
+        with quiet("transformers"):
             self.processor = getattr(transformers, _DETECTABLE[kind].processor).from_pretrained(
                 folder.path, local_files_only=True
             )

@@ -1,5 +1,8 @@
 """ImageReward: BLIP's picture and text encoders and a small network on top, fine-tuned on what people prefer."""
 
+import importlib
+import re
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,16 +16,15 @@ from culturekit.core.registry import Spec
 from culturekit.core.torch_places import chosen_device, needed_package
 from culturekit.index.encoder import Prepared, TooLong
 from culturekit.index.models.torch_device import Batches, TorchOptions, on_device, usual_batch
-from culturekit.index.models.transformers_encoder import load_tokenizer
+from culturekit.index.models.transformers_encoder import checked_model, load_tokenizer
 from culturekit.index.models.transformers_pictures import PicturePlan, picture_plan
 from culturekit.index.raters.quality import QualityScorer
-from culturekit.index.weights import Kind, find_model, known_weights, loaded_tensors
+from culturekit.index.weights import Kind, fill_network, find_model, known_weights, loaded_tensors
 
 LONGEST = 35  # tokens of a prompt that are read
 MEAN, DEVIATION = 0.16717362830052426, 1.0333394966054072  # of rewards, as published with the weights
 _HEAD = 64  # numbers of one head of attention, in all sizes of ViT and BERT
-_VIT_EPSILON, _BERT_EPSILON = 1e-6, 1e-12
-_IMAGES, _TEXTS = "blip.visual_encoder", "blip.text_encoder"
+_IMAGES, _TEXTS, _TOP = "blip.visual_encoder.", "blip.text_encoder.", "mlp.layers."
 _KINDS: tuple[Kind, ...] = ("imagereward",)
 _CAVEAT = (
     "ImageReward was learned from what people preferred among generated pictures, few of whom knew the culture shown. "
@@ -41,80 +43,65 @@ class Options(TorchOptions):
     tokenizer: str = "google-bert/bert-base-uncased"
 
 
+# how the tensors of BLIP's picture encoder are called in transformers
+_RENAMED = {
+    r"^blocks\.": "encoder.layers.", r"\battn\.proj\b": "self_attn.projection", r"\battn\.": "self_attn.",
+    r"\bnorm(?=\d)": "layer_norm", r"^norm\b": "post_layernorm", r"^patch_embed\.proj\b": "embeddings.patch_embedding",
+    r"^cls_token$": "embeddings.class_embedding", r"^pos_embed$": "embeddings.position_embedding",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
 class _Network:
-    """The forward pass over named tensors, as they are published: a reward for each picture beside its prompt."""
+    """BLIP's two encoders as transformers has them, and the layers on top."""
 
-    def __init__(self, tensors: Mapping[str, Any]) -> None:
-        self.tensors = tensors
-        self.torch = needed_package("torch", kind="quality scorer imagereward", extra="embed")
-        self.layers = {
-            name: self._count(name) for name in (f"{_IMAGES}.blocks", f"{_TEXTS}.encoder.layer", "mlp.layers")
-        }
-
-    def _count(self, prefix: str) -> int:
-        numbers = {name[len(prefix) + 1 :].partition(".")[0] for name in self.tensors if name.startswith(f"{prefix}.")}
-        return 1 + max(map(int, numbers))
+    pictures: Any
+    texts: Any
+    top: Any
 
     def __call__(self, pixels: Any, ids: Any, mask: Any) -> Any:  # noqa: ANN401 - tensors
         """Give the reward of each picture, (n, 1); `mask` tells tokens from what fills them up."""
-        text = self.texts(ids, mask[:, None, None, :].bool(), self.pictures(pixels))
-        value = text[:, 0]
-        for number in range(self.layers["mlp.layers"]):
-            if f"mlp.layers.{number}.weight" in self.tensors:  # between them it drops out, in training alone
-                value = self.linear(value, f"mlp.layers.{number}")
-        return (value - MEAN) / DEVIATION
+        seen = self.pictures(pixel_values=pixels).last_hidden_state
+        read = self.texts(input_ids=ids, attention_mask=mask, encoder_hidden_states=seen).last_hidden_state
+        return (self.top(read[:, 0]) - MEAN) / DEVIATION
 
-    def pictures(self, pixels: Any) -> Any:  # noqa: ANN401 - tensors
-        """Encode pictures patch by patch."""
-        functional, known = self.torch.nn.functional, self.tensors
-        weight = known[f"{_IMAGES}.patch_embed.proj.weight"]
-        patches = functional.conv2d(pixels, weight, known[f"{_IMAGES}.patch_embed.proj.bias"], stride=weight.shape[-1])
-        first = known[f"{_IMAGES}.cls_token"].expand(len(pixels), -1, -1)
-        state = self.torch.cat([first, patches.flatten(2).transpose(1, 2)], dim=1) + known[f"{_IMAGES}.pos_embed"]
-        for number in range(self.layers[f"{_IMAGES}.blocks"]):
-            block = f"{_IMAGES}.blocks.{number}"
-            normed = self.norm(state, f"{block}.norm1", _VIT_EPSILON)
-            asked, keys, values = self.linear(normed, f"{block}.attn.qkv").chunk(3, dim=-1)
-            state = state + self.linear(self.attention(asked, keys, values), f"{block}.attn.proj")
-            normed = self.norm(state, f"{block}.norm2", _VIT_EPSILON)
-            state = state + self.linear(functional.gelu(self.linear(normed, f"{block}.mlp.fc1")), f"{block}.mlp.fc2")
-        return self.norm(state, f"{_IMAGES}.norm", _VIT_EPSILON)
 
-    def texts(self, ids: Any, mask: Any, seen: Any) -> Any:  # noqa: ANN401 - tensors
-        """Encode texts that look at pictures."""
-        embeddings, functional = f"{_TEXTS}.embeddings", self.torch.nn.functional
-        places = self.tensors[f"{embeddings}.position_embeddings.weight"][: ids.shape[1]]
-        state = self.tensors[f"{embeddings}.word_embeddings.weight"][ids] + places
-        state = self.norm(state, f"{embeddings}.LayerNorm", _BERT_EPSILON)
-        for number in range(self.layers[f"{_TEXTS}.encoder.layer"]):
-            layer = f"{_TEXTS}.encoder.layer.{number}"
-            state = self.looked(state, state, f"{layer}.attention", mask)
-            state = self.looked(state, seen, f"{layer}.crossattention", None)
-            inner = functional.gelu(self.linear(state, f"{layer}.intermediate.dense"))
-            state = self.norm(self.linear(inner, f"{layer}.output.dense") + state, f"{layer}.output.LayerNorm",
-                              _BERT_EPSILON)  # fmt: skip
-        return state
+def _built(tensors: Mapping[str, Any], side: int, *, device: Any, where: str) -> _Network:  # noqa: ANN401 - torch types
+    """Build the network of the size that its tensors have."""
+    transformers = needed_package("transformers", kind="quality scorer imagereward", extra="embed")
+    torch = importlib.import_module("torch")
+    seen, read, top = (
+        {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+        for prefix in (_IMAGES, _TEXTS, _TOP)
+    )
+    for pattern, name in _RENAMED.items():
+        seen = {re.sub(pattern, name, old): tensor for old, tensor in seen.items()}
+    read.pop("embeddings.position_ids", None)  # which are counted, not learned
+    width, _, _, patch = seen["embeddings.patch_embedding.weight"].shape
+    words, inner = read["embeddings.word_embeddings.weight"].shape
+    vision = transformers.BlipVisionConfig(
+        hidden_size=width, num_attention_heads=max(1, width // _HEAD), num_hidden_layers=_count(seen, "encoder.layers"),
+        intermediate_size=len(seen["encoder.layers.0.mlp.fc1.bias"]), image_size=side, patch_size=patch,
+        layer_norm_eps=1e-6,
+    )  # fmt: skip
+    text = transformers.BlipTextConfig(
+        hidden_size=inner, num_attention_heads=max(1, inner // _HEAD), num_hidden_layers=_count(read, "encoder.layer"),
+        intermediate_size=len(read["encoder.layer.0.intermediate.dense.bias"]), encoder_hidden_size=width,
+        vocab_size=words, max_position_embeddings=len(read["embeddings.position_embeddings.weight"]),
+    )  # fmt: skip
+    with torch.device("meta"):
+        numbers = sorted({name.partition(".")[0] for name in top}, key=int)
+        linear = {number: torch.nn.Linear(*top[f"{number}.weight"].shape[::-1]) for number in numbers}
+        head = torch.nn.Sequential(OrderedDict(linear))
+    fill_network(head, top, of="ImageReward", where=where)
+    pictures = checked_model("BlipVisionModel", None, where=where, config=vision, state_dict=seen)
+    texts = checked_model("BlipTextModel", None, where=where, config=text, state_dict=read, add_pooling_layer=False)
+    return _Network(pictures.to(device), texts.to(device), head.to(device))
 
-    def looked(self, state: Any, at: Any, name: str, mask: Any) -> Any:  # noqa: ANN401 - tensors
-        """Let a state attend to itself or to a picture."""
-        asked = self.linear(state, f"{name}.self.query")
-        keys, values = (self.linear(at, f"{name}.self.{part}") for part in ("key", "value"))
-        found = self.linear(self.attention(asked, keys, values, mask), f"{name}.output.dense")
-        return self.norm(found + state, f"{name}.output.LayerNorm", _BERT_EPSILON)
 
-    def attention(self, asked: Any, keys: Any, values: Any, mask: Any = None) -> Any:  # noqa: ANN401 - tensors
-        heads = max(1, asked.shape[-1] // _HEAD)
-        parts = (part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in (asked, keys, values))
-        found = self.torch.nn.functional.scaled_dot_product_attention(*parts, attn_mask=mask)
-        return found.transpose(1, 2).flatten(2)
-
-    def linear(self, state: Any, name: str) -> Any:  # noqa: ANN401 - tensors
-        weight, bias = self.tensors[f"{name}.weight"], self.tensors[f"{name}.bias"]
-        return self.torch.nn.functional.linear(state, weight, bias)
-
-    def norm(self, state: Any, name: str, epsilon: float) -> Any:  # noqa: ANN401 - tensors
-        weight, bias = self.tensors[f"{name}.weight"], self.tensors[f"{name}.bias"]
-        return self.torch.nn.functional.layer_norm(state, weight.shape, weight, bias, epsilon)
+def _count(tensors: Mapping[str, Any], prefix: str) -> int:
+    """Count layers."""
+    return len({name[len(prefix) + 1 :].partition(".")[0] for name in tensors if name.startswith(f"{prefix}.")})
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +136,7 @@ class _ImageReward:
 
     def rewards(self, pairs: Sequence[tuple[Prepared, str]]) -> Any:  # noqa: ANN401 - a tensor
         """Score one batch."""
-        torch, colours = self.network.torch, self.plan.normalisation
+        torch, colours = importlib.import_module("torch"), self.plan.normalisation
         pixels = on_device([picture for picture, _ in pairs], self.device).permute(0, 3, 1, 2).float() * colours.scale
         mean, deviation = (
             torch.tensor(part, device=self.device)[:, None, None] for part in (colours.mean, colours.deviation)
@@ -181,20 +168,23 @@ def make(spec: Spec) -> QualityScorer:
     folder = find_model(options.tokenizer, revision=options.revision, kind="imagereward")
     tokenizer, _ = load_tokenizer(folder)
     tensors = loaded_tensors(path, asked_by="the quality scorer imagereward")
-    words = len(tensors[f"{_TEXTS}.embeddings.word_embeddings.weight"])
+    words = len(tensors[f"{_TEXTS}embeddings.word_embeddings.weight"])
     if len(tokenizer) > words:
         raise UsageError("the tokenizer has more words than the weights", where=str(folder.path),
                          expected=f"at most {words:,}", found=f"{len(tokenizer):,}")  # fmt: skip
     device = chosen_device(options.device)
-    patch = tensors[f"{_IMAGES}.patch_embed.proj.weight"].shape[-1]
-    side = round((tensors[f"{_IMAGES}.pos_embed"].shape[1] - 1) ** 0.5) * patch
+    patch = tensors[f"{_IMAGES}patch_embed.proj.weight"].shape[-1]
+    side = round((tensors[f"{_IMAGES}pos_embed"].shape[1] - 1) ** 0.5) * patch
     plan = picture_plan({"size": {"shortest_edge": side}, "crop_size": side}, processor="CLIPImageProcessor",
                         where=str(path))  # fmt: skip
     assert isinstance(plan, PicturePlan)
     try:
-        network = _Network({name: tensor.to(device) for name, tensor in tensors.items()})
-    except ValueError as error:
-        raise IntegrityError("the weights lack a part of the network", where=str(path)) from error
-    parameters = {"name": "imagereward", "weights": digest_file(path), "tokenizer": folder.digest_of_texts(),
-                  "preprocessing": str(plan), "tokens": LONGEST, "mean": MEAN, "deviation": DEVIATION}  # fmt: skip
+        network = _built(tensors, side, device=device, where=str(path))
+    except KeyError as error:
+        raise IntegrityError("the weights lack a part of the network", where=str(path), found=str(error)) from error
+    parameters = {
+        "name": "imagereward", "weights": digest_file(path), "network": "BLIP of transformers",
+        "tokenizer": folder.digest_of_texts(), "preprocessing": str(plan), "tokens": LONGEST, "mean": MEAN,
+        "deviation": DEVIATION,
+    }  # fmt: skip
     return _ImageReward(network, tokenizer, plan, parameters, device, Batches(usual_batch(options, device)))

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, TypeAlias
+from typing import Annotated, Any, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 import numpy as np
@@ -25,11 +25,11 @@ from culturekit.core.schemas import IMAGES, PAIR_DISTANCES
 from culturekit.core.stage import Outcome, Work, seal
 from culturekit.core.table import check_slots
 from culturekit.core.tables import merge_parts, read_table, save_parquet, write_table
-from culturekit.core.torch_places import chosen_device, same_bits
+from culturekit.core.torch_places import chosen_device, needed_package, same_bits
 from culturekit.index.embedding.embedding import try_picture
 from culturekit.index.encoder import Prepared, held_array
 from culturekit.index.raters.quality import RatedShard, rated
-from culturekit.index.weights import LPIPS, check_complete, known_weights, loaded_tensors
+from culturekit.index.weights import LPIPS, fill_network, known_weights, loaded_tensors
 
 # What a measure of pairs is: the pictures of a batch in, how far every two of them are apart out.
 
@@ -88,7 +88,7 @@ PAIR_MEASURES: Registry[PairMeasure] = Registry(
             "LPIPS on AlexNet, VGG-16 or SqueezeNet: lpips:FILE, or lpips:HEADS?backbone=FILE, both safetensors",
             options="culturekit.index.raters.picture_spread:Options",
             extra="embed",
-            packages=("torch",),
+            packages=("torch", "torchvision"),
         )
     ],
     point="measure",
@@ -179,39 +179,40 @@ def repeat_batches(images: pl.DataFrame, size: int) -> tuple[list[_RepeatBatch],
     return batches, left_out
 
 
-# LPIPS as a function of its weights, from local files: three networks, and how unlike two pictures look to them.
+# LPIPS of weights from local files: torchvision's three networks, and how unlike two pictures look to them.
 
 
 _Tensor: TypeAlias = Any  # a torch tensor; planes are (n, channels, height, width)
-_Backbone: TypeAlias = Literal["alex", "vgg", "squeeze"]
 # what brings colours from -1 to 1 to the range that the networks were trained with
 SHIFT, SCALE = (-0.030, -0.088, -0.188), (0.458, 0.448, 0.450)
 _EPSILON = 1e-10  # what the authors add to the length of a feature
 
-# AlexNet, VGG-16 and SqueezeNet 1.1 up to the last layer whose answer is taken, which a star marks: convolutions by
-# their number, the blocks of SqueezeNet, and a bar where windows two apart are pooled
-_BACKBONES: Mapping[_Backbone, str] = {
-    "alex": "0* | 3* | 6* 8* 10*",
-    "vgg": "0 2* | 5 7* | 10 12 14* | 17 19 21* | 24 26 28*",
-    "squeeze": "0* | fire3 fire4* | fire6 fire7* | fire9* fire10* fire11* fire12*",
+
+class _Backbone(NamedTuple):
+    """A network, and the layers whose answers are compared."""
+
+    short: str
+    model: str  # its name in torchvision
+    taken: tuple[int, ...]
+
+
+_BACKBONES = {
+    "AlexNet": _Backbone("alex", "alexnet", (1, 4, 7, 9, 11)),
+    "VGG-16": _Backbone("vgg", "vgg16", (3, 8, 15, 22, 29)),
+    "SqueezeNet": _Backbone("squeeze", "squeezenet1_1", (1, 4, 7, 9, 10, 11, 12)),
 }
-# the side of the windows that are pooled; those of SqueezeNet reach over the edge
-_WINDOW: Mapping[_Backbone, int] = {"alex": 3, "vgg": 2, "squeeze": 3}
-_FIRST_STEP = {("alex", "0"): (4, 2), ("squeeze", "0"): (2, 0)}  # stride and padding; of all others 1 and half a window
 
 
 @dataclass(frozen=True, slots=True)
 class _Lpips:
     """The measure of Zhang et al. 2018, version 0.1."""
 
-    backbone: _Backbone  # which network looks at the pictures
-    # weights and biases of the network, by the number of the layer and what it is, such as `0.weight`
-    layers: Mapping[str, _Tensor]
+    name: str  # which network looks at the pictures
+    layers: Any  # its `features`
     heads: Sequence[_Tensor]  # of each layer taken, how much each channel weighs, (1, channels, 1, 1)
 
     def to(self, device: object) -> "_Lpips":
-        layers = {name: tensor.to(device) for name, tensor in self.layers.items()}
-        return replace(self, layers=layers, heads=[head.to(device) for head in self.heads])
+        return replace(self, layers=self.layers.to(device), heads=[head.to(device) for head in self.heads])
 
     def distances(self, pictures: _Tensor) -> _Tensor:
         """Measure every two pictures of (n, 3, height, width), from -1 to 1: (n, n), zeros on the diagonal."""
@@ -229,31 +230,14 @@ class _Lpips:
 
     def taken(self, pictures: _Tensor) -> Iterator[_Tensor]:
         """Give the answers of the layers that are compared, one after the other."""
-        torch = importlib.import_module("torch")
         shift, scale = (pictures.new_tensor(numbers).view(1, 3, 1, 1) for numbers in (SHIFT, SCALE))
-        planes, over = (pictures - shift) / scale, self.backbone == "squeeze"
-        for step in _BACKBONES[self.backbone].split():
-            name = step.removeprefix("fire").rstrip("*")
-            if step == "|":
-                planes = torch.nn.functional.max_pool2d(planes, _WINDOW[self.backbone], stride=2, ceil_mode=over)
-            elif step.startswith("fire"):
-                squeezed = self.convolved(f"{name}.squeeze", planes)
-                planes = torch.cat([self.convolved(f"{name}.expand{size}", squeezed) for size in ("1x1", "3x3")], 1)
-            else:
-                planes = self.convolved(name, planes)
-            if step.endswith("*"):
+        planes = (pictures - shift) / scale
+        for number, layer in enumerate(self.layers):
+            planes = layer(planes)
+            if number in _BACKBONES[self.name].taken:
                 yield planes
 
-    def convolved(self, name: str, planes: _Tensor) -> _Tensor:
-        """Convolve, and keep what is above zero."""
-        functional = importlib.import_module("torch.nn.functional")
-        weight, bias = self.layers[f"{name}.weight"], self.layers[f"{name}.bias"]
-        stride, padding = _FIRST_STEP.get((self.backbone, name), (1, weight.shape[-1] // 2))
-        return functional.relu(functional.conv2d(planes, weight, bias, stride=stride, padding=padding))
 
-
-_SHORT: Mapping[str, _Backbone] = {"AlexNet": "alex", "VGG-16": "vgg", "SqueezeNet": "squeeze"}
-_FULL: Mapping[_Backbone, str] = {short: name for name, short in _SHORT.items()}
 _HEAD = re.compile(r"lins?\.?(\d)\.model\.1\.weight")
 _LAYER = re.compile(r"(?:net\.slices?\.?\d|features)\.(\d+(?:\.(?:squeeze|expand1x1|expand3x3))?\.(?:weight|bias))")
 
@@ -300,12 +284,12 @@ class LpipsMeasure:
         self.device = chosen_device(options.device)
         self.network = network.to(self.device)
         self.side = options.side
-        self.name = f"lpips-{network.backbone}"
+        self.name = f"lpips-{_BACKBONES[network.name].short}"
         size = f"resized to {self.side} x {self.side}, bilinear" if self.side else "size left as it is"
         self.parameters: Mapping[str, Any] = {
             "name": self.name,
             "version": "0.1",
-            "backbone": _FULL[network.backbone],
+            "backbone": network.name,
             "weights": weights,
             "preprocessing": f"RGB; {size}; x / 127.5 - 1",
             "dtype": "float32",
@@ -352,23 +336,24 @@ def make(spec: Spec) -> LpipsMeasure:
     heads = {int(match[1]): tensor for name, tensor in tensors.items() if (match := _HEAD.fullmatch(name))}
     layers = {match[1]: tensor for name, tensor in tensors.items() if (match := _LAYER.fullmatch(name))}
     widths = tuple(int(heads[number].shape[1]) for number in sorted(heads))
-    backbone = _SHORT.get(LPIPS.get(widths, ""))
-    if backbone is None:
+    name = LPIPS.get(widths)
+    if name is None:
         raise IntegrityError(
-            "the heads are not those of LPIPS", where=str(files[0]), expected=" or ".join(_SHORT),
+            "the heads are not those of LPIPS", where=str(files[0]), expected=" or ".join(_BACKBONES),
             found=f"channels {', '.join(map(str, widths)) or 'of none'}",
         )  # fmt: skip
     if not layers:
         raise UsageError(
             "these weights are the heads of LPIPS alone, without the network they belong to",
             where=str(files[0]),
-            expected=f"lpips:HEADS.safetensors?backbone=FILE.safetensors, the {_FULL[backbone]} of torchvision",
+            expected=f"lpips:HEADS.safetensors?backbone=FILE.safetensors, the {name} of torchvision",
         )
-    network = _Lpips(backbone, layers, [heads[number] for number in sorted(heads)])
-    check_complete(
-        lambda: network.to("meta").distances(importlib.import_module("torch").zeros(2, 3, 64, 64, device="meta")),
-        of=_FULL[backbone], where=", ".join(map(str, files)),
-    )  # fmt: skip
+    models = needed_package("torchvision.models", kind="measure of pairs lpips", extra="embed")
+    with importlib.import_module("torch").device("meta"):
+        features = getattr(models, _BACKBONES[name].model)(weights=None).features
+    fill_network(features, layers, of=name, where=", ".join(map(str, files)))
+    upto = features[: _BACKBONES[name].taken[-1] + 1]  # what lies behind would not fit the smallest pictures
+    network = _Lpips(name, upto, [heads[number] for number in sorted(heads)])
     hashes = [digest_file(path) for path in files]
     return LpipsMeasure(network, (hashes[0] if len(hashes) == 1 else digest(hashes)), options)
 

@@ -21,7 +21,7 @@ from culturekit.core.errors import NothingScored, UsageError
 from culturekit.core.inputs import roles_among
 from culturekit.core.pictures.picture_files import NoPicture
 from culturekit.core.plugins import Contract
-from culturekit.core.registry import Entry, Registry, Spec, check_ready, spec_state
+from culturekit.core.registry import Entry, Registry, Spec, check_ready, parse_spec, spec_state
 from culturekit.core.schemas import IMAGES, PROMPTS
 from culturekit.core.schemas import QUALITY as QUALITY_TABLE
 from culturekit.core.stage import Outcome, Stage, Work, run_shards, seal
@@ -391,8 +391,9 @@ def quality_stage(
         table = None if prompts is None else prompts_table(prompts, work.scratch)
         return score_pictures(work, images, scorer, prompts_path=table)
 
+    version = 3 if parse_spec(scorer).name == "imagereward" else 2  # 3: its BLIP is that of transformers
     return Stage(
-        "quality", "quality", 2, run, roles_among({"images": images, "prompts": prompts}),
+        "quality", "quality", version, run, roles_among({"images": images, "prompts": prompts}),
         {"scorer": scorer, **spec_state(SCORERS, scorer, targets=ENCODERS)}, packages=("numpy", "pillow", "polars"),
         before=partial(check_ready, SCORERS, scorer),
     )  # fmt: skip

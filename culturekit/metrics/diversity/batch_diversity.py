@@ -27,7 +27,7 @@ from culturekit.metrics.diversity.labels import (
     label_classes,
     several_weights,
 )
-from culturekit.metrics.statistics.intervals import Interval, Mean, half_width
+from culturekit.metrics.statistics.intervals import Interval, Mean, mean_interval
 
 Places: TypeAlias = NDArray[np.uint8]
 
@@ -329,8 +329,7 @@ def vendi_rarefied(
     count = deals.shape[1]
     variance = float(deals.var(axis=1, ddof=1).mean()) / count if count > 1 else math.nan
     mean = Mean(float(deals.mean()) * size, variance * size**2, count - 1.0)
-    margin = half_width(mean, confidence=confidence)
-    return Interval(mean.value, mean.value - margin, mean.value + margin, items, "population")
+    return mean_interval(mean, n=items, target="population", confidence=confidence)
 
 
 def deal(
@@ -380,15 +379,19 @@ def vendi_jackknife(
         raise argument_error("groups", "at least 2", groups)
     levels = counting_levels(checked)
     codes = code_levels(labels, levels=levels, missing=missing, normalize=normalize_labels)
-    classes = label_classes(codes)
-    member = np.unique(combined(codes), return_inverse=True)[1]
-    kernel = [checked[level] for level in levels]
+    score = vendi_of_kept(codes, [checked[level] for level in levels], q)
+    return jackknife(score, jackknife_groups(len(codes[0]), groups, rng), confidence=confidence)
+
+
+def vendi_of_kept(codes: Sequence[Codes], weights: Sequence[float], q: float) -> Callable[[NDArray[np.bool_]], float]:
+    """Give VS as a function of the items that are kept, bool (n_items,); labels of all are put into classes once."""
+    classes, member = label_classes(codes), np.unique(combined(codes), return_inverse=True)[1]
 
     def score(kept: NDArray[np.bool_]) -> float:
         counts = np.bincount(member[kept], minlength=len(classes.counts))
-        return effective_numbers(LabelClasses(classes.labels[counts > 0], counts[counts > 0]), kernel, [q])[0]
+        return effective_numbers(LabelClasses(classes.labels[counts > 0], counts[counts > 0]), weights, [q])[0]
 
-    return jackknife(score, jackknife_groups(len(member), groups, rng), confidence=confidence)
+    return score
 
 
 def jackknife_groups(items: int, groups: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -417,5 +420,4 @@ def jackknife(
     value = float(count * whole - ((1 - 1 / ratio) * without).sum())
     pseudo = ratio * whole - (ratio - 1) * without
     variance = float((((pseudo - value) ** 2) / (ratio - 1)).mean())
-    margin = half_width(Mean(value, variance, count - 1.0), confidence=confidence)
-    return Interval(value, value - margin, value + margin, items, "population")
+    return mean_interval(Mean(value, variance, count - 1.0), n=items, target="population", confidence=confidence)

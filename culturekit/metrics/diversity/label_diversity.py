@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from culturekit.core.choices import CONFIDENCE
 from culturekit.core.errors import UsageError, argument_error, check_choice
-from culturekit.metrics.arguments import check_order, finite_vector, float_array
+from culturekit.metrics.arguments import check_order, finite_vector, float_array, unit_rows
 from culturekit.metrics.diversity.label_spectra import effective_number, effective_numbers
 from culturekit.metrics.diversity.labels import (
     LEVELS,
@@ -433,23 +433,10 @@ def mean_cosine(vectors: ArrayLike) -> float:
         if table.ndim != 2 or table.size == 0:
             raise argument_error("vectors", "a matrix with at least one cell", f"shape {table.shape}")
         for start in range(0, len(table), BLOCK):
-            total += unit(table[start : start + BLOCK], start).sum(axis=0)
+            total += unit_rows("vectors", table[start : start + BLOCK], start).sum(axis=0)
     except UsageError:
         raise
     except (TypeError, ValueError) as error:
         raise argument_error("vectors", "a matrix of numbers", vectors) from error
     mean = total / len(table)
     return min(float(mean @ mean), 1.0)
-
-
-def unit(block: NDArray[np.generic], start: int) -> NDArray[np.float64]:
-    """Normalise some rows, of which the first has the number `start`."""
-    rows = np.asarray(block, np.float64)
-    # Lengths of tiny or huge vectors would leave the range of numbers when squared.
-    largest = np.abs(rows).max(axis=1)
-    wrong = ~(np.isfinite(largest) & (largest > 0))
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise argument_error(f"vectors[{start + row}]", "finite, and a vector other than zero", rows[row])
-    rows = rows / largest[:, None]
-    return np.asarray(rows / np.linalg.norm(rows, axis=1)[:, None])

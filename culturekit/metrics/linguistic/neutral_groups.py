@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from culturekit.core.errors import argument_error
+from culturekit.metrics.arguments import unit_rows
 from culturekit.metrics.linguistic.tone_histograms import Spread, spread_of
 
 LOGIT_SCALE = 100.0  # What CLIP multiplies cosines by: the exponential of its learned logit scale, held at 100
@@ -84,12 +85,7 @@ def unit_vectors(name: str, vectors: ArrayLike) -> NDArray[np.float64]:
     rows = np.asarray(vectors, dtype=np.float64)
     if rows.ndim != 2 or rows.size == 0 or not np.isfinite(rows).all():
         raise argument_error(name, "finite vectors, (n, dim), at least one", f"shape {rows.shape}")
-    # Divided by the largest number first, a very long or short vector has a length too.
-    largest = np.abs(rows).max(axis=1, keepdims=True)
-    if (largest == 0).any():
-        raise argument_error(f"{name}[{int(np.argmin(largest))}]", "a vector with a direction", "zeros")
-    scaled = rows / largest
-    return np.asarray(scaled / np.sqrt(np.square(scaled).sum(axis=1, keepdims=True)))
+    return unit_rows(name, rows)
 
 
 def question_pair(

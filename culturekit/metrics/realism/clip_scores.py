@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from culturekit.core.choices import CONFIDENCE
 from culturekit.core.errors import UsageError, argument_error
-from culturekit.metrics.arguments import check_confidence, finite_vector
-from culturekit.metrics.realism.features import Features, Floats, blocks, check_same_width, feature_rows
+from culturekit.metrics.arguments import check_confidence, finite_vector, unit_rows
+from culturekit.metrics.realism.features import Floats, blocks, feature_sets
 from culturekit.metrics.statistics.intervals import Interval, clustered_share
 
 # Cosine from which people nearly always saw the object: in real images of GeoDE, those of DM with CLIP, of LDM 2.1
@@ -36,28 +36,17 @@ def clip_score(image_vectors: ArrayLike, text_vectors: ArrayLike, *, scale: floa
     Raises:
         UsageError: an argument breaks its rule, or a vector is zero and has no direction.
     """
-    images, texts = feature_rows("image_vectors", image_vectors), feature_rows("text_vectors", text_vectors)
-    check_same_width(("image_vectors", images), ("text_vectors", texts))
+    images, texts = feature_sets("image_vectors", image_vectors, "text_vectors", text_vectors)
     if len(images) != len(texts):
         raise UsageError("each image has one text", expected=f"{len(images)} text_vectors", found=f"{len(texts)}")
     if not scale > 0 or not np.isfinite(scale):
         raise argument_error("scale", "a number above 0", scale)
     cosines = []
     for start, block in blocks(images):
-        vectors = unit("image_vectors", block, start)
-        other = unit("text_vectors", texts[start : start + len(block)], start)
+        vectors = unit_rows("image_vectors", block, start)
+        other = unit_rows("text_vectors", texts[start : start + len(block)], start)
         cosines.append(np.einsum("nd,nd->n", vectors, other))
     return np.asarray(np.clip(np.concatenate(cosines), 0, 1) * scale)
-
-
-def unit(name: str, vectors: Features, start: int) -> Floats:
-    """Scale rows to length 1, float64; the first row of zeros is named."""
-    largest = np.abs(vectors).max(axis=1, keepdims=True).astype(np.float64)
-    zero = np.flatnonzero(largest == 0)
-    if len(zero):
-        raise argument_error(f"{name}[{start + int(zero[0])}]", "a vector with a direction", "only zeros")
-    moderate = vectors / largest
-    return np.asarray(moderate / np.linalg.norm(moderate, axis=1, keepdims=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +80,7 @@ def nearest_own(image_vectors: ArrayLike, text_vectors: ArrayLike, index: NDArra
         text_vectors: float, (texts, dim), of any length.
         index: int, (n,): the row of each image's own text.
     """
-    images, texts = feature_rows("image_vectors", image_vectors), feature_rows("text_vectors", text_vectors)
-    check_same_width(("image_vectors", images), ("text_vectors", texts))
+    images, texts = feature_sets("image_vectors", image_vectors, "text_vectors", text_vectors)
     every = np.asarray(texts, np.float64)
     cosines = np.asarray(images, np.float64) @ (every / np.linalg.norm(every, axis=1, keepdims=True)).T
     rows = np.arange(len(index))

@@ -40,15 +40,18 @@ def feature_rows(name: str, features: ArrayLike, *, fewest: int = 1) -> Features
     return rows
 
 
-def check_same_width(first: tuple[str, Features], second: tuple[str, Features]) -> None:
-    """Refuse two sets of features that are not of one space."""
-    (name, rows), (other, others) = first, second
+def feature_sets(
+    name: str, features: ArrayLike, other: str, others: ArrayLike, *, fewest: int = 1
+) -> tuple[Features, Features]:
+    """Read two sets of features, and refuse those that are not of one space."""
+    rows, others = feature_rows(name, features, fewest=fewest), feature_rows(other, others, fewest=fewest)
     if rows.shape[1] != others.shape[1]:
         raise UsageError(
             f"{name} and {other} must come from one extractor",
             expected=f"vectors of {rows.shape[1]} numbers, like {name}",
             found=f"{others.shape[1]} in {other}",
         )
+    return rows, others
 
 
 def blocks(rows: Features, size: int = ROWS) -> Iterator[tuple[int, Features]]:

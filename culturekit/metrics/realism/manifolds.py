@@ -15,16 +15,14 @@ from culturekit.metrics.realism.features import (
     BLOCK,
     PAIRS,
     Cloud,
-    Features,
     Floats,
     Numbers,
     RadiiCache,
     block_bound,
     check_neighbours,
-    check_same_width,
     clouds,
     exact_squares,
-    feature_rows,
+    feature_sets,
     just_above,
     rough_squares,
     squared_radii,
@@ -48,14 +46,9 @@ def mean_interval(
 ) -> Interval:
     """Give the mean over images, each weighing the same, with a t interval.
 
-    `population` takes the clusters, such as prompts, as a sample: their totals vary, and with few of them there are
-    no limits. `these` holds them fixed: images vary within each; a cluster of one image does not say how much.
-
-    Args:
-        values: float, (n,): one per image.
-        clusters: (n,): what each belongs to; without, each image is its own and the target is `population`.
-        target: `population` or `these`.
-        confidence: how often such intervals are to hold the true mean.
+    `population` takes the clusters, such as prompts, as a sample: their totals vary, and with few of them there are no
+    limits. `these` holds them fixed: images vary within each; a cluster of one image does not say how much. Without
+    clusters each image is its own, and the target is `population`.
     """
     data, target = in_clusters(values, clusters, target, confidence)
     return t_interval(middle(data.rows), scatter(data, target), len(data.rows), target, confidence)
@@ -68,12 +61,6 @@ def share_interval(
 
     That is the number of independent images whose share would scatter as this one does. Where all images agree,
     nothing scatters, and every cluster (with `these`: every image) counts as one image. The quantile is t's.
-
-    Args:
-        yes: (n,): 0 and 1 for each image or answer.
-        clusters: as for `mean_interval`.
-        target: as for `mean_interval`.
-        confidence: how often such intervals are to hold the true share.
     """
     data, chosen = in_clusters(yes, clusters, target, confidence)
     if not np.isin(data.rows, (0, 1)).all():
@@ -233,7 +220,7 @@ def neighbourhoods(
         cache: as for `prdc`.
         block: points on each side of a block of pairs; memory grows with its square.
     """
-    reals, fakes = both_sets(real, fake)
+    reals, fakes = feature_sets("real", real, "fake", fake)
     check_neighbours("real", len(reals), k)
     check_neighbours("fake", len(fakes), k)
     group = np.arange(len(fakes)) if groups is None else np.asarray(groups, np.int64)
@@ -262,7 +249,7 @@ def in_manifold(
         k: the k-th nearest neighbour is the reach of a point.
         cache: as for `prdc`.
     """
-    reals, others = both_sets(real, points, name="points")
+    reals, others = feature_sets("real", real, "points", points)
     check_neighbours("real", len(reals), k)
     inside = np.zeros(len(others), np.bool_)
     radii = squared_radii(reals, k=k, cache=cache)
@@ -270,13 +257,6 @@ def in_manifold(
     for _, _, point in pairs_inside(left, right, radii, None):
         inside[point] = True
     return inside
-
-
-def both_sets(real: ArrayLike, fake: ArrayLike, *, name: str = "fake") -> tuple[Features, Features]:
-    """Read two sets of features of one space."""
-    reals, fakes = feature_rows("real", real), feature_rows(name, fake)
-    check_same_width(("real", reals), (name, fakes))
-    return reals, fakes
 
 
 def pairs_inside(

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from culturekit.core.choices import CONFIDENCE
 from culturekit.core.errors import argument_error
 from culturekit.metrics.arguments import check_confidence
-from culturekit.metrics.realism.features import Features, Floats, Numbers, blocks, check_same_width, feature_rows
+from culturekit.metrics.realism.features import Features, Floats, Numbers, blocks, feature_rows, feature_sets
 from culturekit.metrics.statistics.intervals import Interval
 
 BLOCK = 2048
@@ -38,8 +38,7 @@ def frechet_distance(a: ArrayLike, b: ArrayLike) -> float:
         >>> ck.frechet_distance([[0, 0], [2, 0]], [[0, 3], [2, 3]])
         9.0
     """
-    first, second = feature_rows("a", a, fewest=2), feature_rows("b", b, fewest=2)
-    check_same_width(("a", first), ("b", second))
+    first, second = feature_sets("a", a, "b", b, fewest=2)
     (mean, factor), (other_mean, other_factor) = gaussian(first), gaussian(second)
     roots = np.linalg.svd(factor @ other_factor.T, compute_uv=False)
     spread = np.square(factor).sum() + np.square(other_factor).sum()
@@ -77,8 +76,7 @@ def kernel_distance(a: ArrayLike, b: ArrayLike) -> float:
         >>> ck.kernel_distance([[0], [0]], [[2], [2]])
         124.0
     """
-    first, second = feature_rows("a", a, fewest=2), feature_rows("b", b, fewest=2)
-    check_same_width(("a", first), ("b", second))
+    first, second = feature_sets("a", a, "b", b, fewest=2)
     return squared_mmd(*kernel_sums(first, second))
 
 
@@ -109,8 +107,7 @@ def kernel_distance_interval(
     from scipy.special import stdtrit
 
     check_confidence(confidence)
-    first, second = feature_rows("a", a, fewest=2), feature_rows("b", b, fewest=2)
-    check_same_width(("a", first), ("b", second))
+    first, second = feature_sets("a", a, "b", b, fewest=2)
     sums = kernel_sums(first, second)
     parts = [
         left_out_values(rows, clusters, same, other)

@@ -153,8 +153,7 @@ def interval(
     numbers = finite_vector("values", values)
     strata = by_prompt(numbers, prompts, repeats)
     mean = mean_of_population(strata) if target == "population" else mean_of_these(strata)
-    margin = half_width(mean, confidence=confidence)
-    return Interval(mean.value, mean.value - margin, mean.value + margin, len(numbers), target)
+    return mean_interval(mean, n=len(numbers), target=target, confidence=confidence)
 
 
 def by_prompt(numbers: NDArray[np.float64], prompts: ArrayLike, repeats: ArrayLike) -> list[NDArray[np.float64]]:
@@ -220,6 +219,12 @@ def half_width(mean: Mean, *, confidence: float) -> float:
     if math.isnan(mean.variance) or mean.variance == 0:
         return mean.variance
     return float(stdtrit(mean.freedom, (1 + confidence) / 2)) * math.sqrt(mean.variance)
+
+
+def mean_interval(mean: Mean, *, n: int, target: str, confidence: float) -> Interval:
+    """Put the t interval around a mean of so many numbers."""
+    margin = half_width(mean, confidence=confidence)
+    return Interval(mean.value, mean.value - margin, mean.value + margin, n, target)
 
 
 ProportionMethod: TypeAlias = Literal["wilson", "clopper-pearson"]

@@ -20,8 +20,7 @@ from culturekit.core.stage import Outcome, Work
 from culturekit.core.tables import checked, table_outcome
 from culturekit.metrics.linguistic.human_tables import dialect_gap
 from culturekit.metrics.linguistic.neutral_groups import LOGIT_SCALE, neutral_similarity, neutral_spread, question_pair
-from culturekit.metrics.statistics.comparisons import mean_interval
-from culturekit.metrics.statistics.intervals import simple_mean
+from culturekit.metrics.statistics.intervals import mean_interval, simple_mean
 from culturekit.recipes.linguistic.prompts import BENCHMARK
 from culturekit.scores.answers import answers_in, careful_answers, of_criterion, whose
 from culturekit.scores.catalog import UNBOUNDED, describe

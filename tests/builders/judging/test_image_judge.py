@@ -1,3 +1,5 @@
+"""Questions about images: a row for each answer, images drawn and dropped, candidates chosen."""
+
 import io
 import struct
 import zlib
@@ -9,6 +11,8 @@ from typing import cast
 import msgspec
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image as Pictures
 
 from culturekit.builders.asking import wording
@@ -16,19 +20,22 @@ from culturekit.builders.judging.image_judge import (
     ImageQuestion,
     JudgeOptions,
     JudgeReads,
+    choose,
     image_request,
     judge_own,
     judge_stage,
     load_questions,
 )
+from culturekit.builders.shown_images import EVERY_IMAGE, ImageSample, drawn, sample_note
 from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import NothingScored, UsageError
-from culturekit.core.schemas import DROPS, IMAGES, JUDGMENTS
+from culturekit.core.schemas import DROPS, IMAGES, JUDGMENTS, PROMPTS, QUALITY
 from culturekit.core.stage import Outcome, Work
 from culturekit.core.tables import read_table, write_table
 from culturekit.llm.client import Image, Reply, Request
-from tests.builders.put import put
+from tests.builders.put import do, put
 from tests.builders.spaces import rows_of
+from tests.conftest import HeardProgress
 
 YES_NO = ImageQuestion("inclusion", "region", "Is the country right?", answers=("yes", "no"))
 LIKERT = ImageQuestion("alignment", "overall", "How well?", dimension="clothing", answers=("1", "2", "3"))
@@ -189,3 +196,154 @@ def test_a_form_of_people_is_asked_of_a_judge_step_by_step() -> None:
     assert request.data["prompt"] == "a garden"
     with pytest.raises(UsageError, match="cannot fill in the form c3_captions"):
         load_questions(["c3_captions"])
+
+
+def test_an_image_is_done_when_its_last_answer_is_there(work: Work, tmp_path: Path) -> None:
+    heard, done = work.progress, []
+    assert isinstance(heard, HeardProgress)
+
+    def answers(request: Request) -> Mapping[str, object]:
+        done.append(heard.done)
+        return right(request)
+
+    images = table(tmp_path / "images", {"a": png(), "b": b"no picture", "c": png()})
+    put(judge_own, work, Scripted(answers), images, questions=[YES_NO, LIKERT])
+    assert (done, heard.done) == ([0, 0, 2, 2], 3), "b is done when it cannot be read, which is before c is asked about"
+
+
+# Images drawn by whole repeats.
+
+
+def images(models: str = "ab", prompts: int = 3, repeats: int = 10, slots: int = 8) -> pl.DataFrame:
+    rows = [
+        {
+            "image_id": f"{model}-{prompt}-{repeat}-{slot}", "model": model, "prompt_id": f"p{prompt}",
+            "concept": "art" if prompt % 2 else "cuisine", "repeat": repeat, "slot": slot,
+        }
+        for model in models for prompt in range(prompts) for repeat in range(repeats) for slot in range(slots)
+    ]  # fmt: skip
+    return pl.DataFrame(rows).sort("image_id")
+
+
+def repeats_of(table: pl.DataFrame, model: str) -> set[tuple[str, int]]:
+    return set(table.filter(model=model).select("prompt_id", "repeat").unique().rows())
+
+
+@given(st.integers(1, 300), st.integers(0, 5))
+def test_repeats_are_whole_the_same_for_every_model_and_not_too_many(number: int, seed: int) -> None:
+    table = images()
+    taken = drawn(table, ImageSample(number, seed))
+    assert set(taken.group_by("model", "prompt_id", "repeat").len()["len"]) == {8}
+    assert repeats_of(taken, "a") == repeats_of(taken, "b")
+    sizes = taken.group_by("model", "concept").len()["len"]
+    assert sizes.len() == 4
+    assert all(8 <= size <= max(8, number) for size in sizes)
+    assert taken["image_id"].is_sorted()
+
+
+@given(st.integers(1, 200), st.integers(0, 200))
+def test_a_larger_sample_holds_the_smaller(number: int, more: int) -> None:
+    table = images()
+    small, large = (drawn(table, ImageSample(size, 7)) for size in (number, number + more))
+    assert set(small["image_id"]) <= set(large["image_id"])
+
+
+def test_prompts_take_turns() -> None:
+    taken = drawn(images(), ImageSample(32, 1)).filter(model="a", concept="cuisine")
+    assert taken.group_by("prompt_id").len().sort("prompt_id").rows() == [("p0", 16), ("p2", 16)]
+
+
+def test_a_model_that_misses_images_has_the_same_repeats_drawn() -> None:
+    table = images()
+    less = table.filter(~((pl.col("model") == "b") & (pl.col("slot") == 3)))
+    taken = drawn(less, ImageSample(40, 2))
+    assert repeats_of(taken, "a") <= repeats_of(taken, "b")
+
+
+def test_another_seed_draws_others_and_the_order_of_rows_changes_nothing() -> None:
+    table = images()
+    one, other = (drawn(table, ImageSample(40, seed))["image_id"].to_list() for seed in (1, 2))
+    assert one != other
+    shuffled = drawn(table.sample(fraction=1, shuffle=True, seed=3), ImageSample(40, 1))
+    assert sorted(shuffled["image_id"].to_list()) == one
+
+
+def test_images_without_a_prompt_are_drawn_one_by_one() -> None:
+    loose = images(models="a", prompts=1).with_columns(prompt_id=pl.lit(None, pl.String))
+    assert drawn(loose, ImageSample(11)).height == 11
+
+
+def test_all_are_taken_without_a_sample_and_the_note_says_how_many_with_one() -> None:
+    table = images()
+    assert drawn(table, EVERY_IMAGE).equals(table)
+    assert sample_note(table, table, EVERY_IMAGE) == {}
+    taken = drawn(table, ImageSample(16, 4))
+    note = sample_note(table, taken, ImageSample(16, 4))
+    assert note == {"sample": {"images": 16, "seed": 4, "drawn": 64, "of": 480}}
+    with pytest.raises(UsageError, match="at least one image"):
+        ImageSample(0)
+
+
+ENGLISH = {"text": "A photo of a dance in Iran.", "benchmark": "cultivate", "kind": "activity", "country": "IR",
+           "language": "en", "template_id": "t", "prompt_id": "p", "pair_id": "one"}  # fmt: skip
+PROMPT_ROWS = (ENGLISH, {**ENGLISH, "prompt_id": "p-fa", "language": "fa", "text": "..."})
+
+
+def reads(folder: Path, candidates: dict[str, tuple[str, float | None]]) -> tuple[Path, Path, Path]:
+    """Candidates by id: their prompt and their score; without a score they have none."""
+    rows, scores = [], []
+    (folder / "images").mkdir()
+    for number, (image, (prompt, score)) in enumerate(candidates.items()):
+        content = png(f"rgb({number}, {number}, 9)")
+        (folder / f"images/{image}.png").write_bytes(content)
+        rows.append({"image_id": image, "path": f"{image}.png", "prompt_id": prompt, "model": "web", "rewriter": "off",
+                     "slot": number, "repeat": 0, "provider_params": "{}", "sha256": digest_bytes(content),
+                     "width": 4, "height": 3, "status": "ok"})  # fmt: skip
+        if score is not None:
+            scores.append({"image_id": image, "scorer": "clipscore", "value": score})
+    return (
+        write_table(folder / "images", IMAGES, rows_of(IMAGES, *rows)),
+        write_table(folder, PROMPTS, rows_of(PROMPTS, *PROMPT_ROWS).with_columns(pair_id=pl.lit("one"))),
+        write_table(folder, QUALITY, rows_of(QUALITY, *scores)),
+    )
+
+
+def test_the_best_of_both_languages_are_kept_for_the_english_prompt(work: Work, tmp_path: Path) -> None:
+    given = reads(tmp_path, {"a": ("p", 0.3), "b": ("p", 0.9), "c": ("p-fa", 0.8), "d": ("p-fa", 0.1), "e": ("p", 0.95),
+                             "f": ("p-fa", None), "g": ("other", 0.9)})  # fmt: skip
+    outcome = do(choose, work, *given, per_language=2, at_least=0.2, keep=2)
+    kept = read_table(work.out / "images.parquet", IMAGES).sort("slot")
+    assert kept.select("image_id", "model", "prompt_id", "slot").rows() == [
+        ("b", "real", "p", 0),
+        ("c", "real", "p", 1),
+    ]
+    assert dict(read_table(work.out / "drops.parquet", DROPS).select("key", "reason").iter_rows()) == {
+        "a": "not among the best 2", "d": "score below 0.2", "e": "beyond the first 2 of a language", "f": "no score",
+        "g": "no known prompt",
+    }  # fmt: skip
+    assert outcome.drops["no score"] == 1
+    for path, sha256 in kept.select("path", "sha256").iter_rows():
+        assert digest_bytes((work.out / path).read_bytes()) == sha256
+
+
+def test_the_same_picture_is_kept_once(work: Work, tmp_path: Path) -> None:
+    given = reads(tmp_path, {"a": ("p", 0.3), "b": ("p", 0.9)})
+    table = read_table(given[0], IMAGES)
+    same = table.with_columns(path=pl.lit("a.png"), sha256=pl.lit(table["sha256"][0]))
+    write_table(given[0].parent, IMAGES, same)
+    outcome = do(choose, work, *given)
+    assert read_table(work.out / "images.parquet", IMAGES)["image_id"].to_list() == ["b"]
+    assert outcome.drops == {"the same picture as a better one": 1}
+
+
+def test_where_nothing_is_good_enough_that_is_said(work: Work, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no candidate is kept") as error:
+        do(choose, work, *reads(tmp_path, {"a": ("p", 0.1)}), at_least=0.2)
+    assert "1 score below 0.2" in str(error.value)
+
+
+def test_a_picture_that_was_changed_is_not_copied(work: Work, tmp_path: Path) -> None:
+    given = reads(tmp_path, {"a": ("p", 0.3)})
+    (given[0].parent / "a.png").write_bytes(png("black", (9, 9)))
+    with pytest.raises(UsageError, match="cannot be copied"):
+        do(choose, work, *given)

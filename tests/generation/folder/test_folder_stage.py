@@ -79,15 +79,6 @@ def test_a_plain_file_stays_as_it_is_and_another_is_written_anew(tmp_path: Path)
         assert (by[name]["width"], by[name]["height"]) == (8, 8)
 
 
-def test_copies_have_the_same_bytes_as_links(tmp_path: Path) -> None:
-    root = fill(tmp_path / "pics", ["a.png", "b.png"])
-    take(f"folder:{root}?files=copy", tmp_path / "copied")
-    take(f"folder:{root}?files=link", tmp_path / "linked")
-    assert content(tmp_path / "copied") == content(tmp_path / "linked")
-    copied = next((tmp_path / "copied").rglob("*.png"))
-    assert copied.stat().st_nlink == 1
-
-
 def test_where_links_cannot_be_made_files_are_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def cannot(*_: object) -> None:
         raise OSError(18, "Invalid cross-device link")
@@ -98,13 +89,14 @@ def test_where_links_cannot_be_made_files_are_copied(tmp_path: Path, monkeypatch
     assert (tmp_path / "out" / rows["path"][0]).stat().st_nlink == 1
 
 
-def test_the_same_folder_elsewhere_gives_the_same_bytes(tmp_path: Path) -> None:
+def test_the_same_folder_elsewhere_linked_or_copied_gives_the_same_bytes(tmp_path: Path) -> None:
     names = ["p1__1.png", "p1__2.png", "p2__1.png", "nothing.png"]
     one, two = fill(tmp_path / "a/pics", names), fill(tmp_path / "b/c/pics", list(names))
     table = prompts(tmp_path)
     take(f"folder:{one}?pattern={{prompt_id}}__{{id}}", tmp_path / "one", table, slots=2)
-    take(f"folder:{two}?pattern={{prompt_id}}__{{id}}", tmp_path / "two", table, slots=2)
+    take(f"folder:{two}?pattern={{prompt_id}}__{{id}}&files=copy", tmp_path / "two", table, slots=2)
     assert content(tmp_path / "one") == content(tmp_path / "two")
+    assert [next((tmp_path / name).rglob("*.png")).stat().st_nlink for name in ("one", "two")] == [2, 1]
 
 
 @pytest.mark.endtoend

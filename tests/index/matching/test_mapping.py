@@ -1,5 +1,5 @@
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,16 +10,17 @@ from PIL import Image, PngImagePlugin
 from culturekit.core.engines import LocalEngine
 from culturekit.core.errors import UsageError
 from culturekit.core.run import StageRun, run_stage
-from culturekit.core.schemas import DROPS, MATCHES, PROMPTS
+from culturekit.core.schemas import CALIBRATION, DROPS, MATCHES, PROMPTS
 from culturekit.core.tables import read_table, write_table
 from culturekit.index.embedding.embed_table import EmbedSource, TextColumns
+from culturekit.index.encoder import Vectors
 from culturekit.index.folder.index_folder import open_index
-from culturekit.index.matching.comparison import MappingInputs, MappingOptions
+from culturekit.index.matching.comparison import Adjustment, MappingInputs, MappingOptions
 from culturekit.index.matching.mapping import map_stage
 from culturekit.index.matching.match_batch import ChannelVectors
 from culturekit.index.search.search import searcher
-from tests.conftest import HeardProgress, stage_here
-from tests.index.matching.naive_matches import World, artifact_scores, naive_rows
+from tests.conftest import HeardProgress, Item, Result, stage_here
+from tests.index.matching.naive_matches import World, artifact_scores, naive_rows, unit
 from tests.index.picture_world import ENCODER, PictureWorld, image_table, made_world, write_built, write_images
 
 EQUAL = {"image": 1.0, "text": 1.0}
@@ -260,3 +261,215 @@ def test_an_index_that_was_built_again_in_its_place_is_the_one_that_is_searched(
     assert after.sort("image_id")["artifact_id"].equals(expected)
     fresh = mapped(tmp_path / "fresh", MappingInputs(world.index.rename(tmp_path / "moved"), images))
     assert rows_of(fresh).equals(after)
+
+
+@pytest.fixture(scope="module")
+def hard(world: PictureWorld) -> Path:
+    """Images that are often mistaken for those of another artifact."""
+    return world.images("hard", world.artifacts["artifact_id"].to_list() * 4, seed=90_000, options="confusability=0.6")
+
+
+def naive_trials(world: World) -> tuple[list[float], list[bool]]:
+    """Every reference against all the others, one after the other."""
+    image = world.channels["image"]
+    margins, wrong = [], []
+    for row, owner in enumerate(image.owners.tolist()):
+        scores = artifact_scores(world, image.vectors[row], "max", EQUAL, left_out=row)
+        (best, _, margin, _), *_ = naive_rows(world, scores, 1)
+        margins.append(float(margin))
+        wrong.append(best != owner)
+    return margins, wrong
+
+
+def test_each_reference_is_held_out_of_the_index(world: PictureWorld, hard: Path, tmp_path: Path) -> None:
+    run = mapped(tmp_path / "matches", MappingInputs(world.index, hard), MappingOptions(k=1, max_error=0.05))
+    margins, wrong = naive_trials(in_memory(world))
+    curve = read_table(run.folder / "calibration.parquet", CALIBRATION)
+    for threshold, accepted, errors in curve.select("threshold", "accepted", "wrong").iter_rows():
+        taken = [error for margin, error in zip(margins, wrong, strict=True) if margin >= threshold]
+        assert (len(taken), sum(taken)) == (accepted, errors)
+    answer = run.manifest.notes["abstention"]
+    assert answer["references"] == len(margins)
+    assert answer["met"]
+    assert answer["threshold"] == curve.filter("chosen")["threshold"].item()
+
+
+def test_images_below_the_margin_keep_their_artifact(world: PictureWorld, hard: Path, tmp_path: Path) -> None:
+    """References are easy here and images hard: the threshold comes from images that are like them."""
+    known = world.images(
+        "known", world.artifacts["artifact_id"].to_list() * 8, seed=190_000, options="confusability=0.6"
+    )
+    given = MappingInputs(world.index, hard, calibration=known)
+    run = mapped(tmp_path / "matches", given, MappingOptions(k=2, max_error=0.2))
+    words, rows = run.manifest.notes["abstention"], rows_of(run)
+    first = rows.filter(pl.col("rank") == 1)
+    kept = first.filter(~pl.col("abstained"))
+    assert first["abstained"].to_list() == (first["margin"] < np.float32(words["threshold"])).to_list()
+    assert not rows["artifact_id"].has_nulls()
+    assert rows.group_by("image_id").agg(pl.col("abstained").n_unique())["abstained"].max() == 1
+    truth = pl.read_parquet(hard).select("image_id", "truth_artifact_id")
+    error = (kept.join(truth, on="image_id").select(pl.col("artifact_id") != pl.col("truth_artifact_id"))).to_series()
+    everything = (
+        first.join(truth, on="image_id").select(pl.col("artifact_id") != pl.col("truth_artifact_id")).to_series()
+    )
+    assert everything.mean() > 0.15  # type: ignore[operator]
+    assert error.mean() <= 0.2  # type: ignore[operator]
+    assert 0.2 < words["image_coverage"] == round(kept.height / first.height, 6) < 0.95
+    assert run.manifest.counts["abstained"] == first.height - kept.height
+    assert words["error_low"] <= words["error"] <= words["error_high"]
+
+
+def test_all_abstain_where_the_error_cannot_be_kept(world: PictureWorld, hard: Path, tmp_path: Path) -> None:
+    run = mapped(tmp_path / "matches", MappingInputs(world.index, hard), MappingOptions(k=1, max_error=0.0001))
+    assert rows_of(run)["abstained"].all()
+    assert not run.manifest.notes["abstention"]["met"]
+    assert run.manifest.notes["abstention"]["image_coverage"] == 0
+
+
+def test_an_index_of_texts_needs_images_to_calibrate_on(world: PictureWorld, hard: Path, tmp_path: Path) -> None:
+    rows = world.artifacts.select("artifact_id", channel=pl.lit("text"), source=pl.lit("t"))
+    vectors = unit(np.random.default_rng(0).normal(size=(rows.height, ENCODER.identity.dim)))
+    write_built(tmp_path / "texts", rows, vectors, world.artifacts)
+    options = MappingOptions(k=1, max_error=0.9)
+    with pytest.raises(UsageError, match="--calibration"):
+        mapped(tmp_path / "matches", MappingInputs(tmp_path / "texts", hard), options)
+    given = MappingInputs(tmp_path / "texts", hard, calibration=hard)
+    assert mapped(tmp_path / "matches", given, options).manifest.notes["abstention"]["references"] == 164
+
+
+def test_within_a_place_references_are_tried_within_it(world: PictureWorld, hard: Path, tmp_path: Path) -> None:
+    options = MappingOptions(k=1, max_error=0.2, within="concept")
+    run = mapped(tmp_path / "matches", MappingInputs(world.index, hard), options)
+    plain = in_memory(world)
+    concepts = world.artifacts["concepts"].list.first().to_list()
+    of = world.artifacts["concepts"].to_list()
+    image: ChannelVectors = plain.channels["image"]
+    wrong = 0
+    for row, owner in enumerate(image.owners.tolist()):
+        scores = artifact_scores(plain, image.vectors[row], "max", EQUAL, left_out=row)
+        inside = {one: score for one, score in scores.items() if concepts[owner] in of[one]}
+        wrong += naive_rows(plain, inside, 1)[0][0] != owner
+    curve = read_table(run.folder / "calibration.parquet", CALIBRATION).sort("threshold")
+    assert curve["wrong"][0] == wrong
+    assert drops_of(run) == {}
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> PictureWorld:
+    return made_world(tmp_path_factory.mktemp("worlds") / "world", each=12)
+
+
+@pytest.fixture(scope="module")
+def few(small: PictureWorld) -> Path:
+    return small.images("fresh", small.artifacts["artifact_id"].to_list(), seed=50_000, options="confusability=0.5")
+
+
+@pytest.fixture(scope="module")
+def bank(small: PictureWorld) -> Path:
+    return small.images("bank", small.artifacts["artifact_id"].to_list() * 2, seed=150_000, options="confusability=0.5")
+
+
+def vectors_of(path: Path) -> Vectors:
+    return ENCODER.encode_images([np.asarray(Image.open(path.parent / name)) for name in pl.read_parquet(path)["path"]])
+
+
+@pytest.mark.parametrize("name", ["csls", "inverted-softmax"])
+def test_scores_are_as_in_papers(small: PictureWorld, few: Path, bank: Path, tmp_path: Path, name: str) -> None:
+    how = Adjustment(name, neighbours=7, temperature=0.1)  # type: ignore[arg-type]
+    given = MappingInputs(small.index, few, adjustment=how, bank=bank)
+    run = mapped(tmp_path / "matches", given, MappingOptions(k=1000))
+    plain, count = in_memory(small), small.artifacts.height
+    of_images, of_bank = (
+        np.array([[scores[one] for one in range(count)] for scores in (artifact_scores(plain, q, "max", EQUAL)
+                  for q in vectors_of(path))], np.float64)
+        for path in (few, bank)
+    )  # fmt: skip
+    if name == "csls":
+        hubs = np.sort(of_bank, axis=0)[-7:].mean(axis=0)
+        mine = np.sort(of_images, axis=1)[:, -7:].mean(axis=1)
+        wanted = 2 * of_images - hubs - mine[:, np.newaxis]
+    else:
+        wanted = of_images - 0.1 * np.log(np.exp(of_bank / 0.1).mean(axis=0))
+    rows = rows_of(run)
+    assert set(rows["method"]) == {f"nearest+{name}"}
+    ids = small.artifacts["artifact_id"].to_list()
+    got = np.full_like(wanted, np.nan)
+    for image, artifact, score in rows.select("image_id", "artifact_id", "score").iter_rows():
+        got[int(image[1:]), ids.index(artifact)] = score
+    np.testing.assert_allclose(got, wanted, atol=2e-6)
+    first = rows.filter(pl.col("rank") == 1)
+    falling = np.sort(wanted, axis=1)[:, ::-1]
+    np.testing.assert_allclose(first["margin"].to_numpy(), falling[:, 0] - falling[:, 1], atol=2e-6)
+    assert run.manifest.notes["adjustment"]["per_artifact"] == {"fewest": 2, "most": 2}
+
+
+def refused(small: PictureWorld, few: Path, bank: Path, out: Path) -> str:
+    given = MappingInputs(small.index, few, adjustment=Adjustment("csls"), bank=bank)
+    with pytest.raises(UsageError) as error:
+        mapped(out, given)
+    return str(error.value)
+
+
+def test_the_images_that_are_mapped_and_the_same_pixels_in_other_files_are_no_bank(
+    small: PictureWorld, few: Path, tmp_path: Path
+) -> None:
+    assert "25 equal files and 25 equal vectors" in refused(small, few, few, tmp_path / "matches")
+    table = pl.read_parquet(few)
+    (tmp_path / "again").mkdir()
+    paths = [f"{number}.webp" for number in range(table.height)]
+    for name, source in zip(paths, table["path"], strict=True):
+        Image.open(few.parent / source).save(tmp_path / "again" / name, lossless=True)
+    again = write_images(tmp_path / "again", paths, truth_artifact_id=table["truth_artifact_id"].to_list())
+    assert "0 equal files and 25 equal vectors" in refused(small, few, again, tmp_path / "matches")
+
+
+def test_a_bank_that_mostly_shows_few_things_is_refused(small: PictureWorld, few: Path, tmp_path: Path) -> None:
+    ids = small.artifacts["artifact_id"].to_list()
+    unbalanced = small.images(f"{tmp_path.name}-few", [*ids, *ids[:1] * 9], seed=250_000)
+    message = refused(small, few, unbalanced, tmp_path / "matches")
+    assert "not balanced" in message
+    assert "artifacts 1 (Qa001) to 10 times" in message
+    blind = tmp_path / "images.parquet"
+    pl.read_parquet(few).drop("truth_artifact_id").write_parquet(blind)
+    assert "which artifact an image shows" in refused(small, few, blind, tmp_path / "matches")
+
+
+class Cut(Exception):
+    """The run ends here."""
+
+
+class CutEngine:
+    """Does some items, then dies; counts what it did."""
+
+    workers = 1
+
+    def __init__(self, items: int) -> None:
+        self.left, self.done = items, 0
+
+    def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+        for item in items:
+            if not self.left:
+                raise Cut
+            self.left -= 1
+            self.done += 1
+            yield function(item)
+
+
+@pytest.mark.slow
+def test_a_cut_mapping_ends_with_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("culturekit.index.matching.comparison.MATCHES_PER_SHARD", 6)
+    world = made_world(tmp_path / "world", each=5)
+    ids = world.artifacts["artifact_id"].to_list()
+    images = world.images("fresh", ids * 2, seed=50_000)
+    stage = map_stage(MappingInputs(world.index, images), MappingOptions(k=2, max_error=0.5))
+    whole = CutEngine(10**6)
+    wanted = run_stage(stage, tmp_path / "whole", engine=whole, progress=HeardProgress())
+    assert whole.done > 10
+    for cut in range(whole.done):
+        out = tmp_path / f"cut-{cut}"
+        with pytest.raises(Cut):
+            run_stage(stage, out, engine=CutEngine(cut), progress=HeardProgress())
+        rest = CutEngine(10**6)
+        run = run_stage(stage, out, engine=rest, progress=HeardProgress())
+        assert run.manifest.sha256 == wanted.manifest.sha256
+        assert rest.done == whole.done - cut

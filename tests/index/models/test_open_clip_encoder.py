@@ -1,10 +1,14 @@
 """The encoder held against open_clip's own transform, tokenizer and model."""
 
+import importlib.util
 import json
 import pickle
 import shutil
+import sys
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -16,16 +20,20 @@ from culturekit.core.errors import CultureKitError, IntegrityError, UsageError
 from culturekit.core.torch_places import mend_torchvision
 from culturekit.index.encoder import ENCODERS, ImageEncoder, TextEncoder
 from culturekit.index.models.open_clip_encoder import PictureSettings, picture_settings
-from tests.index.models.open_clip_folders import tiny_folder
+from tests.index.models.tiny_transformers import tiny_folder
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 mend_torchvision()
 open_clip = pytest.importorskip("open_clip")
+pytest.importorskip("open_clip")
+
+from culturekit.core.torch_places import mend_torchvision  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 SIZES = [(32, 32), (64, 48), (33, 100), (5, 7), (1, 1), (200, 20), (301, 299)]
+
 TEXTS = ["Akara", "a picture of Pão de queijo", "寿司", "", "naïve " * 3]
 
 
@@ -212,3 +220,31 @@ def test_a_cut_file_is_told_from_a_broken_model(folder: Path, tmp_path: Path) ->
 def test_preprocessing_that_is_not_known_is_refused(config: dict[str, object]) -> None:
     with pytest.raises(IntegrityError, match="preprocessing"):
         picture_settings(config, size=32, where="x")
+
+
+SCRIPT = Path(__file__).parents[3] / "benchmarks/tiny_clip.py"
+
+
+@pytest.fixture(scope="module")
+def script() -> Iterator[ModuleType]:
+    spec = importlib.util.spec_from_file_location("tiny_clip", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["tiny_clip"] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules["tiny_clip"]
+
+
+@pytest.mark.slow
+def test_held_out_pictures_are_found_by_name_alone(script: ModuleType, tmp_path: Path) -> None:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    setting = script.Setting(artifacts=24, steps=150, batch=24, width=64, layers=2, text_width=32, text_layers=1)
+    space = script.world(setting.artifacts)
+    script.trained(space, tmp_path, setting)
+    figures = script.tried(tmp_path, space, each=10)
+    torch.set_num_threads(threads)
+    assert figures.right > 0.5 * figures.pictures, "against 1/24 by chance"
+    assert figures.right_when_shuffled < 0.2 * figures.pictures

@@ -2,32 +2,53 @@
 
 import importlib.util
 import json
-from collections.abc import Sequence
+import shutil
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from culturekit.core.errors import MissingDependency, UsageError
+from culturekit.builders.captions.caption_files import objects
+from culturekit.core.errors import CultureKitError, IntegrityError, MissingDependency, UsageError
+from culturekit.core.pictures.picture_files import encoded
+from culturekit.core.schemas import DROPS, OBJECTS
 from culturekit.core.stage import Work
+from culturekit.core.tables import read_table
 from culturekit.index.embedding.embed_table import EmbedSource, embed_table
 from culturekit.index.embedding.embedding import load_vectors
 from culturekit.index.encoder import ENCODERS, ImageEncoder, TextEncoder, TooLong
+from culturekit.index.models.transformers_encoder import DETECTORS
+from tests.builders.judging.test_image_judge import table
+from tests.builders.picture_tables import pictures_of_one_colour
+from tests.builders.put import do
+from tests.index.models.tiny_transformers import (
+    LAYERS,
+    MAKERS,
+    SIDE,
+    bytes_of_clip,
+    make_clip,
+    make_siglip,
+    packages,
+    save,
+)
 
 pytest.importorskip("torch")
-pytest.importorskip("transformers")
 
-from tests.builders.picture_tables import pictures_of_one_colour
-from tests.index.models.tiny_transformers import MAKERS, SIDE, make_clip, make_siglip, packages
+pytest.importorskip("transformers")
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
 READING = ["clip", "siglip", "siglip2"]
+
 SIZES = [(50, 40), (SIDE, SIDE), (1, 1), (20, 5000), (5000, 20), (300, 31), (1, 7), (64, 200)]
+
 TEXTS = ["a photo of jollof rice", "", "café 中 ☕", "Kyiv!", "  spaces   and\nlines ", "long " * 40, "x" * 100]
 
 
@@ -276,3 +297,205 @@ def test_a_gpu_agrees_with_the_cpu(folders: Path, family: str) -> None:
         vectors = there.encode_images(PICTURES)
         assert vectors.tobytes() == there.encode_images(PICTURES).tobytes()
         assert (vectors * here.encode_images(PICTURES)).sum(axis=1).min() > least
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    location = tmp_path_factory.mktemp("models") / "clip"
+    make_clip(location)
+    return location
+
+
+@pytest.fixture
+def clip_folder(good: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(good, tmp_path / "clip"))
+
+
+def encoder_of(clip_folder: Path) -> Any:
+    packages()
+    return ENCODERS.make(f"transformers:{clip_folder}?device=cpu&batch=2")
+
+
+def edited(path: Path, **changes: Any) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def cut(clip_folder: Path) -> None:
+    weights = clip_folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+
+
+def without_a_weight(clip_folder: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    weights = load_file(clip_folder / "model.safetensors")
+    del weights["visual_projection.weight"]
+    save_file(weights, clip_folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def with_a_wrong_shape(clip_folder: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    weights = load_file(clip_folder / "model.safetensors")
+    weights["visual_projection.weight"] = weights["visual_projection.weight"][:, :5].contiguous()
+    save_file(weights, clip_folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def padded(clip_folder: Path) -> None:
+    path = clip_folder / "processor_config.json"
+    settings = json.loads(path.read_text())
+    path.write_text(json.dumps(settings | {"image_processor": settings["image_processor"] | {"do_pad": True}}))
+
+
+BROKEN: dict[str, tuple[Callable[[Path], object], type[CultureKitError], str]] = {
+    "no config": (lambda at: (at / "config.json").unlink(), UsageError, r"expected config\.json"),
+    "no JSON": (lambda at: (at / "config.json").write_text("{"), IntegrityError, "cannot be read"),
+    "another kind": (lambda at: edited(at / "config.json", model_type="bert"), UsageError,
+        "expected model_type clip or siglip.*found bert"),
+    "no preprocessor": (lambda at: (at / "processor_config.json").unlink(), UsageError,
+        r"expected preprocessor_config\.json"),
+    "odd preprocessor": (padded, UsageError, "cannot follow.*do_pad"),
+    "no tokenizer": (lambda at: (at / "tokenizer.json").unlink(), UsageError, r"expected tokenizer\.json"),
+    "broken tokenizer": (lambda at: (at / "tokenizer.json").write_text("{}"), IntegrityError,
+        "tokenizer cannot be loaded"),
+    "no weights": (lambda at: (at / "model.safetensors").unlink(), UsageError, "no weights in this folder"),
+    "a pickle": (lambda at: (at / "model.safetensors").rename(at / "pytorch_model.bin"), UsageError,
+        "culturekit weights convert"),
+    "cut weights": (cut, IntegrityError, "cut or changed"),
+    "a weight less": (without_a_weight, IntegrityError, r"made up at random.*visual_projection\.weight"),
+    "a wrong shape": (with_a_wrong_shape, IntegrityError, "do not belong together|made up at random"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_folder_is_refused(clip_folder: Path, name: str) -> None:
+    breaks, kind, message = BROKEN[name]
+    breaks(clip_folder)
+    with pytest.raises(kind, match=message):
+        encoder_of(clip_folder)
+
+
+def test_a_pickle_beside_safetensors_is_never_opened(clip_folder: Path) -> None:
+    before = encoder_of(clip_folder).identity
+    (clip_folder / "pytorch_model.bin").write_bytes(b"\x80\x02c__builtin__\nexit\n(tR.")
+    assert encoder_of(clip_folder).identity == before
+
+
+def test_code_in_a_folder_is_never_run(clip_folder: Path, tmp_path: Path) -> None:
+    trace = tmp_path / "ran"
+    (clip_folder / "mine.py").write_text(f"open({str(trace)!r}, 'w')\nclass M: pass\n")
+    auto = {"AutoConfig": "mine.M", "AutoModel": "mine.M", "AutoTokenizer": ["mine.M", "mine.M"]}
+    edited(clip_folder / "config.json", auto_map=auto)
+    edited(clip_folder / "tokenizer_config.json", auto_map=auto)
+    with suppress(CultureKitError):
+        encoder_of(clip_folder)
+    assert not trace.exists()
+
+
+def test_old_files_of_a_preprocessor_mean_the_same(clip_folder: Path) -> None:
+    now = encoder_of(clip_folder)
+    settings = json.loads((clip_folder / "processor_config.json").read_text())["image_processor"]
+    (clip_folder / "processor_config.json").unlink()
+    old = {
+        "feature_extractor_type": "CLIPFeatureExtractor", "size": settings["size"]["shortest_edge"],
+        "crop_size": settings["crop_size"]["height"], "do_center_crop": True, "do_normalize": True, "do_resize": True,
+        "image_mean": settings["image_mean"], "image_std": settings["image_std"], "resample": 3,
+    }  # fmt: skip
+    (clip_folder / "preprocessor_config.json").write_text(json.dumps(old))
+    assert encoder_of(clip_folder).identity.preprocessing == now.identity.preprocessing
+    assert encoder_of(clip_folder).identity.weights != now.identity.weights
+
+
+def test_loading_says_nothing_on_its_own(clip_folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    _, transformers, _ = packages()
+    level = transformers.utils.logging.get_verbosity()
+    encoder_of(clip_folder).encode_texts(["x" * 500])
+    shown = capfd.readouterr()
+    assert shown.out == ""
+    assert shown.err == ""
+    assert transformers.utils.logging.get_verbosity() == level
+
+
+LABELS = ["drum", "red envelope", "tea"]
+
+
+def make_owl(owl: Path, kind: str) -> None:
+    _, transformers, _ = packages()
+    tokenizer = bytes_of_clip()
+    end = tokenizer.eos_token_id
+    words = {"vocab_size": len(tokenizer), "eos_token_id": end, "bos_token_id": end - 1, "pad_token_id": 0}
+    name = {"owlvit": "OwlViT", "owlv2": "Owlv2"}[kind]
+    config = getattr(transformers, f"{name}Config")(
+        text_config=LAYERS | words | {"max_position_embeddings": 32},
+        vision_config=LAYERS | {"image_size": SIDE, "patch_size": 8},
+        projection_dim=32,
+    )
+    processor = getattr(transformers, f"{name}ImageProcessorPil")(size={"height": SIDE, "width": SIDE})
+    save(owl, getattr(transformers, f"{name}ForObjectDetection")(config), processor, tokenizer)
+
+
+@pytest.fixture(scope="module", params=["owlvit", "owlv2"])
+def owl(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    location = tmp_path_factory.mktemp("models") / str(request.param)
+    make_owl(location, request.param)
+    return location
+
+
+def busy(seed: int) -> NDArray[np.uint8]:
+    return np.random.default_rng(seed).integers(0, 256, (40, 50, 3), np.uint8)
+
+
+def reference(owl: Path, picture: NDArray[np.uint8]) -> list[float]:
+    """Let transformers prepare, look and name boxes: how sure the surest place of each label is."""
+    torch, transformers, _ = packages()
+    name = "Owlv2" if owl.name == "owlv2" else "OwlViT"
+    processor = getattr(transformers, f"{name}ImageProcessorPil").from_pretrained(owl)
+    tokenizer = transformers.CLIPTokenizer.from_pretrained(owl)
+    model = getattr(transformers, f"{name}ForObjectDetection").from_pretrained(owl).eval()
+    whole = getattr(transformers, f"{name}Processor")(image_processor=processor, tokenizer=tokenizer)
+    asked = [[f"a photo of {label}" for label in LABELS]]
+    with torch.inference_mode():
+        outputs = model(**whole(text=asked, images=picture, return_tensors="pt", padding="max_length", max_length=32))
+    boxes = whole.post_process_grounded_object_detection(outputs, threshold=0.0, text_labels=asked)[0]
+    surest: list[float] = outputs.logits[0].sigmoid().max(dim=0).values.tolist()
+    assert max(boxes["scores"].tolist()) == pytest.approx(max(surest))
+    return surest
+
+
+def detector(owl: Path) -> Any:
+    packages()
+    return DETECTORS.make(f"owl:{owl}?device=cpu")
+
+
+def test_the_surest_place_of_each_label_is_what_transformers_finds(owl: Path) -> None:
+    found = detector(owl).probabilities(busy(1), LABELS)
+    assert found == pytest.approx(reference(owl, busy(1)), abs=1e-5)
+    assert found.tolist() == detector(owl).probabilities(busy(1), LABELS).tolist()
+
+
+def test_objects_above_the_threshold_are_written_and_no_picture_named(owl: Path, work: Work, tmp_path: Path) -> None:
+    images = table(tmp_path / "images", {"a": encoded(busy(1)), "b": encoded(busy(2)), "c": b"no picture"})
+    (tmp_path / "labels.txt").write_text("drum\n\nred envelope\ntea\ndrum\n", encoding="utf-8")
+    known = {one: detector(owl).probabilities(busy(seed), LABELS) for one, seed in (("a", 1), ("b", 2))}
+    threshold = min(
+        float(np.sort(np.concatenate(list(known.values())))[2]) + 1e-6, 1 - 1e-5
+    )  # random weights may be sure
+    given = {"images": images, "labels": tmp_path / "labels.txt", "detector": f"owl:{owl}?device=cpu"}
+    do(objects, work, **given, threshold=threshold)
+    found = read_table(work.out / "objects.parquet", OBJECTS)
+    expected = [
+        (one, label) for one in "ab" for label,
+        p in zip(LABELS, known[one], strict=True) if round(float(p), 6) > threshold
+    ]  # fmt: skip
+    assert found.select("item", "text").rows() == expected
+    assert found.filter(pl.col("probability") <= threshold).is_empty()
+    drops = dict(read_table(work.out / "drops.parquet", DROPS).select("key", "reason").iter_rows())
+    assert set(drops) == {"c", *({"a", "b"} - set(found["item"]))}
+
+
+def test_a_label_that_is_too_long_and_a_model_that_is_no_detector_are_refused(owl: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="too long"):
+        detector(owl).probabilities(busy(1), ["a very long name of a thing that nobody says"])
+    (tmp_path / "config.json").write_text('{"model_type": "clip"}', encoding="utf-8")
+    with pytest.raises(UsageError, match="no detector"):
+        detector(tmp_path)

@@ -2,7 +2,7 @@
 
 import io
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +10,23 @@ import numpy as np
 import polars as pl
 import pytest
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, ImageFilter
 from typer.testing import CliRunner
 
 from culturekit.cli.app import app
 from culturekit.core.errors import NothingScored, UsageError
 from culturekit.core.inputs import manifest_of
+from culturekit.core.schemas import AUDITS, CSPACE
 from culturekit.core.torch_places import mend_torchvision
 from culturekit.index.encoder import ENCODERS
 from culturekit.index.raters import quality as scoring
-from culturekit.index.raters.quality import SCORERS
+from culturekit.index.raters.quality import SCORERS, noise
+from culturekit.index.raters.simulated_raters import SimulatedRaters, simulated_audits
 from tests.builders.judging.test_question_graph import prompts as prompts_table
 from tests.builders.picture_tables import image_row, images_table
-from tests.index.models.open_clip_folders import tiny_folder
+from tests.generation.simulated.simulated_models import model, portraits, wide_space
+from tests.index.models.tiny_transformers import tiny_folder
+from tests.metrics.corrected.audits_by_hand import matches_of
 
 PROMPT = "a picture of Akara"
 
@@ -212,3 +216,133 @@ def test_prompts_that_a_scorer_does_not_look_at_are_refused(tmp_path: Path) -> N
     images, prompts = table_of(tmp_path, [png((8, 8), 1)], ["soup"]), prompts_table(tmp_path, {"p0": "soup"})
     words = ("--images", images, "--scorer", "embedded", "--prompts", prompts, "--out", tmp_path / "q")
     assert "embedded looks at pictures alone; expected no --prompts" in str(run(*words).exception)
+
+
+SCORER = SCORERS.make("embedded")
+
+ARTIFACTS = 60
+
+
+@pytest.fixture(scope="module", params=["", "noise=1"], ids=["artifacts", "culture-free"])
+def simulated(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[NDArray[np.uint8]]:
+    space = wide_space(ARTIFACTS)
+    backend = model(tmp_path_factory.mktemp("cspace"), space, request.param)
+    return [picture.pixels for picture in portraits(backend, space["artifact_id"].to_list(), first_seed=0)]
+
+
+def blurred(picture: NDArray[np.uint8], radius: float) -> NDArray[np.uint8]:
+    return np.asarray(Image.fromarray(picture).filter(ImageFilter.GaussianBlur(radius)))
+
+
+def noisy(picture: NDArray[np.uint8], deviation: float) -> NDArray[np.uint8]:
+    grain = np.random.default_rng(0).normal(0, deviation, picture.shape)
+    return np.clip(picture + grain, 0, 255).astype(np.uint8)
+
+
+def faded(picture: NDArray[np.uint8], contrast: float) -> NDArray[np.uint8]:
+    return (128 + (picture.astype(float) - 128) * contrast).astype(np.uint8)
+
+
+def test_simulated_pictures_score_in_the_middle_of_the_range(simulated: list[NDArray[np.uint8]]) -> None:
+    scores = SCORER.score(simulated)
+    assert scores.dtype == np.float64
+    assert np.quantile(scores, 0.05) > 0.3
+    assert np.quantile(scores, 0.95) < 0.9
+
+
+@pytest.mark.parametrize(
+    ("worsened", "steps", "first"), [(blurred, (0, 0.8, 2), 1.2), (noisy, (0, 12, 60), 1.05), (faded, (1, 0.4, 0.1), 1)]
+)
+def test_blur_noise_and_lack_of_contrast_score_lower_in_every_picture(
+    simulated: list[NDArray[np.uint8]], worsened: Callable[..., NDArray[np.uint8]], steps: tuple[float, ...],
+    first: float,
+) -> None:  # fmt: skip
+    clear, worse, worst = (SCORER.score([worsened(picture, step) for picture in simulated]) for step in steps)
+    assert (clear > first * worse).all()
+    assert (worse > worst).all()
+    assert clear.mean() > 1.5 * worst.mean()
+
+
+def test_a_score_does_not_depend_on_the_batch(simulated: list[NDArray[np.uint8]]) -> None:
+    together = SCORER.score(simulated)
+    alone = [SCORER.score([picture])[0] for picture in simulated]
+    assert together.tolist() == alone
+    assert SCORER.score(simulated[::-1]).tolist() == alone[::-1]
+    assert SCORER.score([]).shape == (0,)
+
+
+@pytest.mark.parametrize("size", [(1, 1), (1, 200), (900, 30), (300, 500)])
+def test_any_size_can_be_scored(size: tuple[int, int]) -> None:
+    grain = np.random.default_rng(0).integers(0, 256, (*size, 3), np.uint8)
+    (score,) = SCORER.score([grain])
+    assert 0 <= score <= 1
+
+
+@pytest.mark.parametrize("level", [0, 100, 255])
+def test_a_picture_without_any_edge_scores_nothing(level: int) -> None:
+    assert SCORER.score([np.full((40, 50, 3), level, np.uint8)]).tolist() == [0]
+
+
+def test_the_sharpest_edge_scores_best_and_an_even_ramp_nothing() -> None:
+    columns = np.arange(64)
+    edges = np.broadcast_to((columns // 16 % 2 * 255)[:, np.newaxis], (64, 64, 3)).astype(np.uint8)
+    ramp = np.broadcast_to((columns * 4)[:, np.newaxis], (64, 64, 3)).astype(np.uint8)
+    sharp, smooth = SCORER.score([edges, ramp])
+    assert sharp == pytest.approx(1 / 1.1)
+    assert smooth == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize("deviation", [0.02, 0.1])
+def test_noise_is_estimated_by_its_standard_deviation(deviation: float) -> None:
+    ramp = np.linspace(0, 1, 200)
+    grain = np.random.default_rng(1).normal(0, deviation, (200, 200))
+    assert noise((ramp + grain).astype(np.float32)) == pytest.approx(deviation, rel=0.05)
+
+
+@pytest.mark.parametrize("spec", ["embedded:hps", "embedded?size=3"])
+def test_what_it_does_not_take_is_refused(spec: str) -> None:
+    with pytest.raises(UsageError, match="embedded"):
+        SCORERS.make(spec)
+
+
+COUNTRIES = ["JP", "IN", "FR", "US"]
+
+TRUTH = matches_of([*(COUNTRIES * 250), None])
+
+SPACE = pl.DataFrame(
+    [
+        {"artifact_id": f"dish of {country}", "name": country, "concept": "cuisine", "country": country,
+         "country_name": country, "continent": "somewhere", "source": "wikidata", "path": []}
+        for country in COUNTRIES
+    ],
+    schema=CSPACE.schema,
+    orient="row",
+)  # fmt: skip
+
+IMAGES = TRUTH["image_id"].to_list()
+
+
+def test_raters_without_error_say_what_was_drawn() -> None:
+    audits = simulated_audits(TRUTH, SPACE, IMAGES, SimulatedRaters(), seed=1)
+    assert AUDITS.problems(audits) == []
+    both = audits.join(TRUTH, on="image_id", suffix="_true")
+    assert both.filter(pl.col("artifact_id").ne_missing(pl.col("artifact_id_true"))).is_empty()
+    assert audits["none_of_these"].sum() == 1
+
+
+def test_raters_err_as_often_as_they_are_told_to_and_each_on_their_own() -> None:
+    audits = simulated_audits(TRUTH, SPACE, IMAGES, SimulatedRaters(raters=3, accuracy=0.8), seed=1)
+    both = audits.join(TRUTH, on="image_id", suffix="_true")
+    right = both.group_by("annotator").agg((pl.col("country") == pl.col("country_true")).mean()).sort("annotator")
+    assert right["annotator"].to_list() == ["simulated-1", "simulated-2", "simulated-3"]
+    assert all(abs(share - 0.8) < 0.05 for share in right["country"])
+    wrong = both.pivot("annotator", index="image_id", values="country")
+    assert wrong.filter(pl.col("simulated-1") != pl.col("simulated-2")).height > 200
+
+
+def test_an_image_is_labelled_alike_whoever_else_is_audited() -> None:
+    how = SimulatedRaters(accuracy=0.5)
+    every = simulated_audits(TRUTH, SPACE, IMAGES, how, seed=1)
+    some = simulated_audits(TRUTH, SPACE, IMAGES[100:200], how, seed=1)
+    assert some.equals(every.filter(pl.col("image_id").is_in(IMAGES[100:200])))
+    assert not every.equals(simulated_audits(TRUTH, SPACE, IMAGES, how, seed=2))

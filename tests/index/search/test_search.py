@@ -165,22 +165,15 @@ SLICES: list[Sequence[slice]] = [
 
 @every_engine
 @pytest.mark.parametrize("slices", SLICES)
-def test_slices(make: Callable[..., Searcher], slices: Sequence[slice]) -> None:
-    vectors = clustered(3000, 32, spread=0.4, seed=14)
+def test_slices_of_a_memory_map(make: Callable[..., Searcher], slices: Sequence[slice], tmp_path: Path) -> None:
+    np.save(tmp_path / "vectors.npy", clustered(3000, 32, spread=0.4, seed=14))
+    vectors = np.load(tmp_path / "vectors.npy", mmap_mode="r")
     rows = np.unique(np.concatenate([np.arange(3000)[part] for part in slices]))
     order = np.random.default_rng(15).permutation(3000)
     found = agree(make, vectors, vectors[::101], k=5, order=order, slices=slices)
     assert set(found.rows.ravel().tolist()) <= {-1, *rows.tolist()}
     whole = best_by_hand(vectors[rows], vectors[::101], k=5, order=order[rows])
     np.testing.assert_array_equal(found.rows, rows[whole.rows])
-
-
-@every_engine
-def test_a_memory_map_is_searched(make: Callable[..., Searcher], tmp_path: Path) -> None:
-    vectors = clustered(900, 24, spread=0.2, seed=16)
-    np.save(tmp_path / "vectors.npy", vectors)
-    mapped = np.load(tmp_path / "vectors.npy", mmap_mode="r")
-    agree(make, mapped, mapped[:30], k=4, slices=[slice(100, 800), slice(3, 4)])
 
 
 @pytest.mark.parametrize("name", ["numpy", pytest.param("faiss", marks=needs("faiss"))])

@@ -1,8 +1,17 @@
+"""Dumps become graphs: rows, members, archives, and the shipped sample."""
+
+import csv
 import gzip
+import importlib.util
 import io
 import json
+import random
 import tarfile
+import zlib
+from collections import Counter
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -10,17 +19,28 @@ import pytest
 
 from culturekit.config.checks import dump_files
 from culturekit.core.atomic import clear_folder
-from culturekit.core.errors import IntegrityError, UsageError
+from culturekit.core.errors import IntegrityError, MissingDependency, UsageError
 from culturekit.core.package_data import shipped
-from culturekit.core.schemas import ITEMS, STATEMENTS
+from culturekit.core.schemas import CANDIDATES, ITEMS, STATEMENTS
 from culturekit.core.stage import Work
 from culturekit.core.tables import read_table
-from culturekit.kg.concepts import COUNTRY_PROPERTIES, EDGE_PROPERTIES, mask_of, read_redirects
+from culturekit.kg.concepts import (
+    COUNTRY_PROPERTIES,
+    EDGE_PROPERTIES,
+    load_concept,
+    mask_of,
+    read_redirects,
+    shipped_concepts,
+)
 from culturekit.kg.dump import entities as item_batches
 from culturekit.kg.dump import read_dump, runs
 from culturekit.kg.dump.ingest import IngestOptions, ingest
+from culturekit.kg.dump.members import read_chunks
 from culturekit.kg.dump.read_dump import read_line
+from culturekit.kg.extract import extract
 from culturekit.kg.store import load_graph
+from tests.conftest import HeardProgress, HereEngine
+from tests.kg.dump.dumps import packed
 
 SAMPLE = shipped("kg/sample/wikidata-sample.json.gz")
 
@@ -247,3 +267,165 @@ def test_a_file_without_redirects_is_refused(tmp_path: Path) -> None:
     (tmp_path / "redirects.csv").write_text("qid,target\n", encoding="utf-8")
     with pytest.raises(UsageError, match=r"redirects.csv: the file has no redirects"):
         read_redirects(tmp_path / "redirects.csv")
+
+
+PLAIN = b"".join(b'{"id":"Q%d"},\n' % number for number in range(4000))
+PIECES = [PLAIN[:20_000], PLAIN[20_000:20_001], PLAIN[20_001:]]
+
+
+def content(path: Path) -> bytes:
+    return b"".join(chunk.content for chunk in read_chunks(path))
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst", ".json"])
+def test_chunks_know_their_member_and_their_offset_in_it(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"dump{suffix}"
+    path.write_bytes(packed(suffix, PIECES))
+    members: dict[int, bytes] = {}
+    for chunk in read_chunks(path):
+        assert chunk.offset == len(members.get(chunk.member, b""))
+        members[chunk.member] = members.get(chunk.member, b"") + chunk.content
+    assert list(members.values()) == ([PLAIN] if suffix == ".json" else PIECES)
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
+def test_a_cut_is_always_an_error_unless_it_falls_between_members(tmp_path: Path, suffix: str) -> None:
+    whole = packed(suffix, PIECES)
+    starts, position = set(), 0
+    for piece in PIECES:
+        position += len(gzip.compress(piece, mtime=0)) if suffix == ".gz" else 0
+        starts.add(position)
+    path = tmp_path / f"dump{suffix}"
+    places = sorted({*random.Random(1).sample(range(len(whole)), 60), 0, 1, len(whole) - 1})
+    for cut in places:
+        if suffix == ".gz" and cut in starts:
+            continue
+        path.write_bytes(whole[:cut])
+        with pytest.raises(IntegrityError, match="damaged"):
+            content(path)
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
+def test_a_flipped_bit_is_an_error_or_changes_nothing(tmp_path: Path, suffix: str) -> None:
+    whole = packed(suffix, PIECES)
+    path = tmp_path / f"dump{suffix}"
+    chance = random.Random(2)
+    noticed = 0
+    for _ in range(150):
+        flipped = bytearray(whole)
+        flipped[chance.randrange(len(whole))] ^= 1 << chance.randrange(8)
+        path.write_bytes(flipped)
+        try:
+            assert content(path) == PLAIN
+        except IntegrityError:
+            noticed += 1
+    assert noticed > 120
+
+
+def test_bytes_after_the_last_member_are_not_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "dump.gz"
+    path.write_bytes(packed(".gz", PIECES) + b"rubbish")
+    with pytest.raises(IntegrityError, match="member 3"):
+        content(path)
+
+
+def test_a_deflate_stream_without_a_gzip_header_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "dump.gz"
+    path.write_bytes(zlib.compress(PLAIN))
+    with pytest.raises(IntegrityError):
+        content(path)
+
+
+def test_a_missing_file_is_the_users_mistake(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no such dump file"):
+        content(tmp_path / "none.gz")
+
+
+def test_zst_without_its_package_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "zstandard", None)
+    path = tmp_path / "dump.zst"
+    path.write_bytes(packed(".zst", PIECES))
+    with pytest.raises(MissingDependency, match=r"culturekit\[kg\]"):
+        content(path)
+
+
+BUILDER = Path(__file__).resolve().parents[3] / "data_cards/wikidata-sample"
+
+
+@pytest.fixture(scope="module")
+def documents() -> list[dict[str, Any]]:
+    text = gzip.decompress(SAMPLE.read_bytes()).decode("utf-8")
+    return [json.loads(line.rstrip(",")) for line in text.splitlines() if line not in "[]"]
+
+
+def load(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(BUILDER))
+    spec = importlib.util.spec_from_file_location(name, BUILDER / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_sample_is_what_its_builder_makes_of_the_facts(
+    shared_data: Path, documents: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builder = load("build_sample", monkeypatch)
+    facts = shared_data / "wikidata"
+    assert list(builder.entities(facts / "facts.jsonl", facts / "assumed.tsv")) == documents
+
+
+def test_no_item_and_no_statement_is_there_that_is_neither_a_fact_nor_invented(
+    shared_data: Path, documents: list[dict[str, Any]]
+) -> None:
+    with (shared_data / "wikidata/facts.jsonl").open(encoding="utf-8") as lines:
+        facts = {fact["qid"]: fact for fact in map(json.loads, lines)}
+    with (shared_data / "wikidata/assumed.tsv").open(encoding="utf-8") as lines:
+        assumed = {(row["qid"], row["property"], row["value"]) for row in csv.DictReader(lines, delimiter="\t")}
+    marked = set()
+    for document in documents:
+        if document["type"] != "item" or int(document["id"][1:]) > 2_000_000_000:
+            assert document["type"] == "property" or "invented" in json.dumps(document).casefold()
+            continue
+        fact = facts[document["id"]]
+        for name, claims in (document["claims"] or {}).items():
+            values = [claim["mainsnak"]["datavalue"]["value"]["id"] for claim in claims]
+            assert values == fact["statements"][name]
+            marked |= {(document["id"], name, v) for v, c in zip(values, claims, strict=True) if "ASSUMED" in c["id"]}
+        labels = [term["value"] for term in (document["labels"] or {}).values()]
+        assert labels == ([fact["label"]] if fact["label"] else [])
+    assert marked == assumed
+
+
+def test_the_sample_holds_every_oddity(documents: list[dict[str, Any]]) -> None:
+    text = gzip.decompress(SAMPLE.read_bytes()).decode("utf-8")
+    for oddity in (
+        "deprecated",
+        "preferred",
+        "novalue",
+        "somevalue",
+        "qualifiers",
+        '"mul"',
+        '"type":"property"',
+        "lexeme",
+    ):
+        assert oddity in text, oddity
+    ids = Counter(document["id"] for document in documents)
+    assert [qid for qid, count in ids.items() if count > 1] == ["Q2000000018"]
+    assert SAMPLE.read_bytes().count(b"\x1f\x8b\x08\x00") >= 12
+
+
+def test_the_shipped_concepts_find_over_three_hundred_artifacts_in_eight_countries(work: Work, tmp_path: Path) -> None:
+    ingest(work, [SAMPLE], IngestOptions())
+    out = tmp_path / "candidates"
+    out.mkdir()
+    extract(
+        Work({}, out, work.scratch, HereEngine(), HeardProgress()),
+        work.out,
+        [load_concept(name) for name in shipped_concepts()],
+    )
+    candidates = read_table(out / "candidates.parquet", CANDIDATES)
+    assert Counter(candidates["concept"].to_list()) == {"cuisine": 340, "art": 69, "landmarks": 112}
+    assert candidates["qid"].n_unique() >= 300
+    assert all(int(qid[1:]) < 2_000_000_000 for qid in candidates["qid"])

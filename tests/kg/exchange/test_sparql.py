@@ -11,10 +11,10 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rdflib import Graph
+from rdflib import RDFS, Graph, Literal, URIRef
 from rdflib.plugins.sparql import prepareQuery
 
-from culturekit.core.errors import UsageError
+from culturekit.core.errors import UpstreamUnavailable, UsageError
 from culturekit.core.package_data import shipped
 from culturekit.core.stage import Outcome, Work
 from culturekit.kg.concepts import Concept, Exclusions, Root, load_concept
@@ -26,8 +26,7 @@ from culturekit.kg.polite_source import _AT_ONCE
 from tests.builders.answering import slept
 from tests.conftest import HeardProgress, HereEngine
 from tests.effort import THOROUGH
-from tests.kg.sparql_server import Endpoint, serving
-from tests.kg.wikidata_rdf import as_rdf
+from tests.kg.sparql_server import Answer, Endpoint, as_rdf, serving
 
 SAMPLE = shipped("kg/sample/wikidata-sample.json.gz")
 FACTS = ("P31", "P279", "P495", "P17", "P2012", "P361")
@@ -278,3 +277,70 @@ def test_a_language_is_a_code_and_nothing_else(endpoint: Endpoint, tmp_path: Pat
     concept = Concept(concept="any", hops=1, roots=(Root(qid="Q1", label=""),), languages=('en") } #',))
     with pytest.raises(UsageError, match="not a language code"):
         from_endpoint(endpoint, [concept], tmp_path)
+
+
+QUERY = "SELECT ?label WHERE { ?item <http://www.w3.org/2000/01/rdf-schema#label> ?label }"
+CONTACT = "mail:somebody@example.org"
+
+
+@pytest.fixture
+def busy() -> Iterator[Endpoint]:
+    graph = Graph()
+    graph.add((URIRef("http://www.wikidata.org/entity/Q1"), RDFS.label, Literal("univers", lang="fr")))
+    with serving(graph) as running:
+        yield running
+
+
+def client(busy: Endpoint, folder: Path, waits: list[float]) -> SparqlClient:
+    return SparqlClient(busy.url, CONTACT, folder / "replies", timeout=20, pace=slept(1e6, waits))
+
+
+def kept(folder: Path) -> list[Path]:
+    return list((folder / "replies").rglob("*.json"))
+
+
+def test_an_answer_is_kept_and_not_asked_for_again(busy: Endpoint, tmp_path: Path) -> None:
+    for _ in range(2):
+        with client(busy, tmp_path, []) as asking:
+            rows = asking.select(QUERY)
+            assert [(row["label"].value, row["label"].language) for row in rows] == [("univers", "fr")]
+    assert len(busy.queries) == 1
+    assert CONTACT in busy.agents[0]
+    assert json.loads(kept(tmp_path)[0].read_bytes())[0] == [busy.url, QUERY]
+
+
+def test_a_damaged_kept_answer_is_asked_for_again(busy: Endpoint, tmp_path: Path) -> None:
+    with client(busy, tmp_path, []) as asking:
+        asking.select(QUERY)
+        (whole,) = kept(tmp_path)
+        whole.write_bytes(whole.read_bytes()[:-20])
+        assert len(asking.select(QUERY)) == 1
+    assert len(busy.queries) == 2
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [Answer(500, (), b"java.util.concurrent.TimeoutException"), Answer(200, (), b'{"head": {}, "boolean": true}')],
+)
+def test_what_passes_is_tried_again_and_what_does_not_leaves_nothing_behind(
+    busy: Endpoint, tmp_path: Path, fault: Answer
+) -> None:
+    busy.faults = [fault] * 5
+    with client(busy, tmp_path, []) as asking:
+        with pytest.raises(UpstreamUnavailable, match=r"in 5 tries.*goes on from there"):
+            asking.select(QUERY)
+        assert kept(tmp_path) == []
+        busy.faults = [fault, fault]
+        assert len(asking.select(QUERY)) == 1
+
+
+def test_a_move_on_the_same_machine_is_followed(busy: Endpoint, tmp_path: Path) -> None:
+    busy.faults = [Answer(307, (("Location", "/elsewhere"),))]
+    with client(busy, tmp_path, []) as asking:
+        assert len(asking.select(QUERY)) == 1
+
+
+@pytest.mark.parametrize("contact", ["", "me", "@", "a b@example.org", "me@example.org\r\nX-Evil: 1", "ü@example.org"])
+def test_a_contact_is_required(contact: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--contact"):
+        SparqlClient("https://example.org/sparql", contact, tmp_path)

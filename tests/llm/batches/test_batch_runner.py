@@ -1,5 +1,8 @@
 """Rows answered in batches: each bought once, each in one outcome, whatever the provider and whoever kills do."""
 
+import hashlib
+import tracemalloc
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culturekit.core.errors import BudgetReached, IntegrityError, UnusableReplies, UpstreamUnavailable, UsageError
+from culturekit.llm import batch_runner
 from culturekit.llm.batch_runner import JobBook, Jobs, Planned, _Plan
 from culturekit.llm.batches import BatchLimits, BatchResult, Job
-from culturekit.llm.client import Failure, FailureKind, Rate, Reply, Request, Usage
+from culturekit.llm.client import Failure, FailureKind, Image, Outgoing, Rate, Reply, Request, Usage
 from culturekit.llm.engine import AskEngine, AskOptions
 from culturekit.llm.journal import Entry, Journal
 from culturekit.llm.ledger import JournalPlace, read_ledger, spent_in_run, unsure_of
@@ -81,6 +85,42 @@ def test_jobs_are_cut_by_rows_and_bytes(desk: Desk, limits: BatchLimits, most: i
     assert len(desk.shop.jobs) > 2 and set(desk.shop.bought.values()) == {1}
     assert max(len(sold.names) for sold in desk.shop.jobs.values()) <= most
     assert max(map(len, desk.shop.uploads.values())) <= limits.size
+
+
+def test_images_wait_for_their_jobs_on_disk_and_reach_their_lines_whole(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch_runner, "CHUNK", 4)
+    size, count = 100_000, 60
+    sent: set[tuple[str, str]] = set()
+
+    class Noting(FakeBatches):
+        def compose(self, request: Request) -> Outgoing:
+            return replace(super().compose(request), images=request.images)
+
+        def line(self, name: str, outgoing: Outgoing) -> bytes:
+            sent.update((image.sha256, hashlib.sha256(image.content).hexdigest()) for image in outgoing.images)
+            return super().line(name, outgoing)
+
+    def requests() -> Iterator[Request]:
+        for number, request in enumerate(questions(count)):
+            content = number.to_bytes(4) * (size // 4)
+            yield replace(request, images=(Image(content, "image/png", hashlib.sha256(content).hexdigest(), 1, 1),))
+
+    bad = {"Q7": b'{"text": "no", "in": 1, "out": 1, "stop": "end"}'}
+    desk.shop.behaviour = lambda identifier, _: bad.pop(identifier, None) or answer_for(identifier)
+    batches = Noting(FakeClient(rate=Rate(1.0, 2.0)), desk.shop)
+    tracemalloc.start()
+    try:
+        with Journal(desk.folder) as journal:
+            jobs = Jobs(batches, clock=desk.clock)
+            engine = AskEngine(batches.client, journal, AskOptions(), run="run", transport=jobs)
+            outcomes = Counter(answer.outcome for answer in engine.ask_all(requests()))
+        assert tracemalloc.get_traced_memory()[1] < count * size / 2
+    finally:
+        tracemalloc.stop()
+    assert outcomes == {"ok": count - 1, "repaired": 1}
+    assert len(sent) == count and all(wanted == found for wanted, found in sent)
 
 
 def test_a_row_that_fits_into_no_job_is_invalid_and_costs_nothing(desk: Desk) -> None:

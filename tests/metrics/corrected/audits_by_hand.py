@@ -8,9 +8,10 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from culturekit.core.schemas import AUDITS, MATCHES
+from culturekit.core.schemas import AUDITS
 from culturekit.metrics.corrected import audit_sampling as audit_forecast
 from culturekit.metrics.corrected import imputed_prompts
+from tests.scores.picture_tables import match_table
 
 CONTINENT = {"JP": "Asia", "IN": "Asia", "FR": "Europe", "IT": "Europe", "NG": "Africa", "US": "America"}
 COUNTRIES = tuple(sorted(CONTINENT))
@@ -32,27 +33,17 @@ def matches_of(
     """Nearest matches of a model's images, numbered; an image without a country is mapped to nothing."""
     rows = [
         {
-            "image_id": f"{model}-{number:06d}",
-            "model": model,
-            "prompt_id": f"p{number % prompts}",
-            "concept": "cuisine",
-            "repeat": number // 8,
-            "slot": number % 8,
-            "rank": 1,
-            "artifact_id": artifacts[number] if artifacts else country and f"dish of {country}",
-            "artifact": artifacts[number] if artifacts else country and f"dish of {country}",
-            "country": country,
-            "countries": [country] if country else [],
-            "continent": CONTINENT.get(country or ""),
-            "score": 0.5,
-            "margin": 0.1,
-            "country_margin": 0.1,
-            "abstained": country is None,
-            "method": "nearest",
+            "image_id": f"{model}-{number:06d}", "model": model, "prompt_id": f"p{number % prompts}",
+            "concept": "cuisine", "repeat": number // 8, "slot": number % 8,
+            **dict.fromkeys(
+                ("artifact_id", "artifact"), artifacts[number] if artifacts else country and f"dish of {country}"
+            ),
+            "country": country, "countries": [country] if country else [],
+            "continent": CONTINENT.get(country or ""), "abstained": country is None,
         }
         for number, country in enumerate(countries)
-    ]
-    return pl.DataFrame(rows, schema=MATCHES.schema, orient="row")
+    ]  # fmt: skip
+    return match_table(rows)
 
 
 def audits_of(

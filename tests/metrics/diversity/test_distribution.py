@@ -1,8 +1,11 @@
-"""Shares of labels, the quality-weighted score, bounds of unknown items, and what CUBE printed."""
+"""Shares of labels, quality times diversity, bounds, and labels of every kind."""
 
 import itertools
 import math
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import astuple, is_dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import cosine_similarity
 
+from culturekit import metrics
 from culturekit.metrics import QVS, STANDARD_KERNELS, distribution, mean_cosine, qvs, vendi, vendi_bounds
 from culturekit.metrics.diversity.label_diversity import share_limits
 from culturekit.metrics.realism.manifolds import share_interval
-from tests.metrics.diversity.dense_oracle import dense_of_codes, score_of
+from tests.oracles.vendi import crossing_codes, dense_of_codes, score_of
 
 LABELS = [("Asia", "JP", "Sushi"), ("Asia", "JP", "sushi "), ("Asia", "IN", "dosa"), (None, None, None)]
 
@@ -93,25 +97,6 @@ def test_is_mean_quality_times_diversity(weights: tuple[float, float, float], q:
     assert score.value == score.quality * score.diversity
 
 
-def test_reaches_one_for_perfect_and_different_items_and_zero_for_worthless_ones() -> None:
-    different = [("Asia", "JP", f"x{number}") for number in range(8)]
-    assert qvs(different, [1.0] * 8, weights=(0, 0, 1)).value == pytest.approx(1)
-    assert qvs(different, [0.0] * 8, weights=(0, 0, 1)).value == 0
-
-
-@given(
-    quality=st.lists(st.floats(0, 1), min_size=4, max_size=4),
-    copies=st.integers(1, 6),
-    weights=st.sampled_from(list(STANDARD_KERNELS.values())),
-    q=st.sampled_from([0.5, 1.0, 2.0, math.inf]),
-)
-@settings(deadline=None, derandomize=True, database=None, max_examples=60)
-def test_duplication_scales(quality: list[float], copies: int, weights: tuple[float, float, float], q: float) -> None:
-    once = qvs(QVS_LABELS, quality, weights=weights, q=q)
-    copied = qvs(QVS_LABELS * copies, quality * copies, weights=weights, q=q)
-    assert copies * copied.value == pytest.approx(once.value, rel=1e-9)
-
-
 def test_the_kernels_are_those_of_the_paper() -> None:
     third = 1 / 3
     assert dict(STANDARD_KERNELS) == {
@@ -124,7 +109,6 @@ def test_the_kernels_are_those_of_the_paper() -> None:
 
 
 Triple = tuple[int, int, int]
-
 # Eight artifacts of four countries of two continents
 WORLD: list[Triple] = [
     (continent, 2 * continent + country, 4 * continent + 2 * country + artifact)
@@ -132,7 +116,6 @@ WORLD: list[Triple] = [
     for country in range(2)
     for artifact in range(2)
 ]
-
 kernels = st.sampled_from([*STANDARD_KERNELS.values(), (0.2, 0.0, 0.8), (0.6, 0.3, 0.1)])
 orders = st.sampled_from([0.5, 1.0, 2.0, math.inf])
 
@@ -166,7 +149,87 @@ def test_both_bounds_are_reached(
     assert low == pytest.approx(min(repeats), abs=1e-9)
 
 
-def test_with_everything_known_both_are_the_score_and_with_nothing_known_all_is_possible() -> None:
-    low, high = vendi_bounds(WORLD[:3], unknown=0, weights=(0, 0.5, 0.5))
-    assert low == high == pytest.approx(vendi(WORLD[:3], weights=(0, 0.5, 0.5)))
+def test_with_nothing_known_all_is_possible() -> None:
     assert vendi_bounds([], unknown=5, weights=(0, 0, 1)) == (1.0, 5.0)
+
+
+LEVELS = ("continent", "country", "artifact")
+KERNELS = [(0.2, 0.3, 0.5), (0.5, 0.5, 0.0), (0.0, 0.0, 1.0)]
+
+
+def seeded(name: str) -> Callable[..., Any]:
+    function = getattr(metrics, name)
+    return lambda labels, **rest: function(labels, rng=np.random.default_rng(1), **rest)
+
+
+OF_LABELS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
+    "vendi": (metrics.vendi, {}),
+    "vendi_batches": (metrics.vendi_batches, {"size": 5, "partial": "paper"}),
+    "vendi_table": (lambda labels, **rest: metrics.vendi_table(labels, q=[0.5, 1], **rest)["value"].to_list(), {}),
+    "vendi_bounds": (metrics.vendi_bounds, {"unknown": 2}),
+    "vendi_rarefied": (seeded("vendi_rarefied"), {"size": 8}),
+    "vendi_jackknife": (seeded("vendi_jackknife"), {"groups": 6}),
+    "qvs": (lambda labels, **rest: metrics.qvs(labels, np.linspace(0, 1, 24), **rest), {}),
+}
+CODES = crossing_codes(np.random.default_rng(3), items=24, artifacts=9, countries=5, continents=3, share=0.3)
+NAMES = [tuple(f"{level[:3]} {code}" for level, code in zip(LEVELS, row, strict=True)) for row in CODES.tolist()]
+
+
+def same(one: Any, other: Any) -> None:
+    found, expected = (astuple(each)[:3] if is_dataclass(each) else each for each in (one, other))  # type: ignore[arg-type]
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def with_gaps(names: list[tuple[str, ...]], *, distinct: bool) -> list[tuple[str, ...]]:
+    """Write out what a missing label stands for: a label of its own, or one label for all."""
+    return [
+        tuple(f"gap {row if distinct else ''}" if (row + level) % 4 == 0 else name for level, name in enumerate(triple))
+        for row, triple in enumerate(names)
+    ]
+
+
+@pytest.mark.parametrize("weights", KERNELS)
+@pytest.mark.parametrize("name", OF_LABELS)
+def test_frames_arrays_lists_texts_and_numbers_say_the_same(name: str, weights: tuple[float, float, float]) -> None:
+    function, options = OF_LABELS[name]
+    expected = function(NAMES, weights=weights, **options)
+    frame = pl.DataFrame(NAMES, schema=list(LEVELS), orient="row").with_columns(another=1)
+    shouted = frame.with_columns(pl.col("artifact").str.to_uppercase(), country="  " + pl.col("country"))
+    numbers = pl.DataFrame(CODES, schema=list(LEVELS))
+    for labels in (frame, shouted, frame.cast({"artifact": pl.Categorical}), numbers, numbers.cast(pl.Int16), CODES,
+                   CODES.tolist(), np.array(NAMES, dtype=object)):  # fmt: skip
+        same(function(labels, weights=weights, **options), expected)
+    mixed = pl.concat([frame.head(12), shouted.tail(12)])
+    apart = [(one, *(f"{value}{'!' * (row >= 12)}" for value in rest)) for row, (one, *rest) in enumerate(NAMES)]
+    found = function(mixed, weights=weights, normalize_labels=False, **options)
+    same(found, function(apart, weights=weights, **options))
+
+
+@pytest.mark.parametrize("missing", ["distinct", "equal"])
+@pytest.mark.parametrize("weights", KERNELS)
+@pytest.mark.parametrize("name", OF_LABELS)
+def test_a_missing_label_follows_the_convention(name: str, weights: tuple[float, float, float], missing: str) -> None:
+    function, options = OF_LABELS[name]
+    named = with_gaps(NAMES, distinct=missing == "distinct")
+    labels = [tuple(None if value.startswith("gap") else value for value in triple) for triple in named]
+    expected = function(named, weights=weights, **options)
+    for given_as in (labels, pl.DataFrame(labels, schema=list(LEVELS), orient="row")):
+        same(function(given_as, weights=weights, missing=missing, **options), expected)
+
+
+def test_frames_of_pandas_are_taken() -> None:
+    pandas = pytest.importorskip("pandas")
+    rows = [("Asia", "JP", "obi"), ("Asia", "JP", None), ("Europe", None, "kilt")]
+    frame = pandas.DataFrame(rows, columns=list(LEVELS))
+    assert metrics.vendi(frame, weights=(0.2, 0.3, 0.5)) == metrics.vendi(rows, weights=(0.2, 0.3, 0.5))
+
+
+def test_plain_labels_stand_for_all_levels_and_letters_fold() -> None:
+    plain = ["a", "b", "b", None]
+    triples = [(label, label, label) for label in plain]
+    assert metrics.vendi(plain, weights=(0.2, 0.3, 0.5)) == metrics.vendi(triples, weights=(0.2, 0.3, 0.5))
+    assert metrics.vendi(np.array(["a", "b"])) == metrics.vendi([1, 2]) == pytest.approx(2)
+    assert metrics.vendi([("", "", "Dürüm"), ("", "", " DU\u0308RU\u0308M")]) == 1
+    assert metrics.vendi([("", "", "Straße"), ("", "", "STRASSE")]) == 1
+    mixed: list[tuple[int, int, int | str]] = [(1, 1, 1), (1, 1, "1")]
+    assert metrics.vendi(mixed) == pytest.approx(2)

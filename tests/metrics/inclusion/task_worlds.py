@@ -1,5 +1,6 @@
 """Small files and tables of Task 1 and Task 2, made for tests."""
 
+import itertools
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from culturekit.core.schemas import TASK1, TASK2
+from culturekit.core.schemas import SURVEY_CODES, TASK1, TASK2
 
 HEAD = "img_path,object,region,annotator_id,annotator_loc,annotation_result"
 
@@ -84,3 +85,19 @@ def drawn_task1(*, triplets: int = 30, seed: int = 0) -> pl.DataFrame:
             for place in LOCATIONS
         )
     )
+
+
+PLACES = ("Africa", "Europe", "Africa", "SouthEastAsia", "Europe", "Africa")
+
+
+def codes(votes: dict[str, list[int]]) -> pl.DataFrame:
+    """Make codes from the number of coders, of three, who see a code in each response."""
+    rows = [
+        {"response_id": f"r{number}", "location": PLACES[number], "topic": "object", "coder": f"c{coder}",
+         "code": code, "present": coder < yes}
+        for code, counts in votes.items() for (number, yes), coder in itertools.product(enumerate(counts), range(3))
+    ]  # fmt: skip
+    return pl.DataFrame(rows, schema=SURVEY_CODES.schema)
+
+
+VOTES = {"people": [3, 3, 0, 0, 3, 0], "nature": [2, 3, 0, 0, 3, 1], "tools": [2, 1, 2, 1, 1, 2], "brand": [0] * 6}

@@ -240,12 +240,6 @@ def test_only_triplets_with_exactly_one_image_inside_count() -> None:
     assert appeal_in_manifold(table.reverse(), real[::-1], fake, k=1, by=()).rows() == [(2 / 3, 3)]
 
 
-def test_a_wider_manifold_takes_in_more() -> None:
-    table, real, fake = world()
-    # With nine neighbours the farthest balls reach 9 away from both ends: nothing changes for t2 at 50 and 60.
-    assert appeal_in_manifold(table, real, fake, k=9, by=())["n"].to_list() == [3]
-
-
 def test_features_are_checked() -> None:
     table, real, fake = world()
     with pytest.raises(UsageError, match="the features fake must be given for every image; 1 have none"):

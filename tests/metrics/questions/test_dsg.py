@@ -17,17 +17,11 @@ CHAIN: dict[str, list[str]] = {"plate": [], "food on it": ["plate"], "food is jo
 def test_a_child_of_a_parent_answered_no_scores_zero_by_the_parents_own_answer() -> None:
     # No plate, yet food on it: that scores 0. Jollof's own parent was answered yes, so it scores 1.
     found = dsg_score([[0, 1, 1, 1]], CHAIN)
+    assert isinstance(found, DSGScore)
     assert found.scores.tolist() == [[0, 0, 1, 1]]
     assert found.valid.tolist() == [[True, False, True, True]]
     assert found.value.tolist() == [0.5]
     assert dsg_score([[0, 1, 1, 1]], CHAIN, denominator="valid").value.tolist() == [pytest.approx(2 / 3)]
-
-
-def test_all_yes_is_one_and_all_no_is_zero_under_both_denominators() -> None:
-    for denominator in ("all", "valid"):
-        found = dsg_score([[1] * 4, [0] * 4], CHAIN, denominator=denominator)
-        assert isinstance(found, DSGScore)
-        assert found.value.tolist() == [1.0, 0.0]
 
 
 def test_an_image_with_an_unanswered_question_has_no_score() -> None:

@@ -76,11 +76,6 @@ def test_covers_the_truth_for_these_prompts() -> None:
     assert 0.93 <= covered <= 0.97
 
 
-def test_each_prompt_counts_the_same_however_many_repeats_it_has() -> None:
-    answer = interval([0.0, 0.0, 0.0, 1.0, 1.0], prompts=["a", "a", "a", "b", "b"], repeats=[0, 1, 2, 0, 1])
-    assert answer.value == 0.5
-
-
 @pytest.mark.parametrize("constant", [0.1, 1 / 3, 0.7, 1e-9, 12345.678])
 @pytest.mark.parametrize("target", TARGETS)
 def test_equal_values_have_no_width(constant: float, target: Target) -> None:

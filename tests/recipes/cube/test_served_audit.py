@@ -22,9 +22,8 @@ from culturekit.report.report_stage import folders_of
 from culturekit.report.thumbnails import corrected_prompts
 from culturekit.verify.verify_run import verify_run
 from tests.conftest import SMALL, HeardProgress, HereEngine, recipe_here, stages_of
-from tests.people.projects import Answers
-from tests.people.serving import answer_sheet
-from tests.people.test_gold_items import listed_pictures
+from tests.people.projects import Answers, answer_sheet
+from tests.people.test_audit_scheme import listed_pictures
 from tests.verify.forging import reseal_all
 
 SIZE = AuditSize(30, 1)

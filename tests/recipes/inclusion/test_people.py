@@ -30,8 +30,7 @@ from culturekit.recipes.inclusion.world import BackendOptions, ObjectsBackend, d
 from culturekit.recipes.run_recipe import run_recipe
 from culturekit.verify.verify_run import verify_run
 from tests.conftest import stage_here
-from tests.people.projects import Answers, answer_all, export, image_row, key_of, run, write_images
-from tests.people.serving import entry
+from tests.people.projects import Answers, answer_all, entry, export, image_row, key_of, run, write_images
 from tests.recipes.inclusion.small_world import small_recipe
 
 REGIONS = ("Africa", "Europe", "Southeast Asia")

@@ -28,8 +28,7 @@ from culturekit.metrics.inclusion.triplet_distances import binned_choices
 from culturekit.recipes.inclusion.scores import RealFeatures, TaskOptions, score_survey, score_task1, score_task2, task2
 from culturekit.verify.verify_run import verify_run
 from tests.conftest import stage_here
-from tests.metrics.inclusion.task_worlds import drawn_task1, drawn_task2
-from tests.metrics.inclusion.test_survey_themes import VOTES, codes
+from tests.metrics.inclusion.task_worlds import VOTES, codes, drawn_task1, drawn_task2
 from tests.recipes.linguistic.test_scores import conforming
 
 
