@@ -61,8 +61,8 @@ def sections_report_stage(run: RunFolders, report: SectionReport) -> Stage:
         write_atomically(work.out / "report.html", page)
         (work.out / FOLDER).mkdir(exist_ok=True)
         for each in traced:
-            behind = page_of("behind.html", data=each).encode("utf-8")
-            write_atomically(work.out / FOLDER / f"{plain(each.folder)}.html", behind)
+            details = page_of("behind.html", data=each).encode("utf-8")
+            write_atomically(work.out / FOLDER / f"{plain(each.folder)}.html", details)
         counts = {"sections": len(data.sections), "thumbnails": len(thumbnails), "bytes": len(page)}
         return Outcome({"models": len(data.models), **counts}, unread)
 

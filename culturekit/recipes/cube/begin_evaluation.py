@@ -131,8 +131,8 @@ def found_model(
 ) -> FoundModel:
     """Read the names of one model's images."""
     listing, naming, plan, known = image_folder(spec, prompts, model=name, cspace=cspace).plan(scratch)
-    made = (row.cells.get("prompt_id") for row in plan.rows if row.file is not None and not row.status)
-    counts = Counter(str(prompt) for prompt in made if prompt is not None)
+    answered = (row.cells.get("prompt_id") for row in plan.rows if row.file is not None and not row.status)
+    counts = Counter(str(prompt) for prompt in answered if prompt is not None)
     stated, parsed = spec, parse_spec(spec)
     if naming.guessed and len(naming.patterns) == 1:  # state the pattern that was found
         stated = readable(Spec(parsed.name, parsed.target, {**parsed.options, "pattern": naming.patterns[0].text}))
