@@ -56,22 +56,6 @@ def test_the_same_picture_is_the_same_bytes_whatever_lies_around_its_pixels() ->
     assert b"profile" not in image_from(wordy).content
 
 
-def test_a_picture_taken_sideways_is_turned_upright() -> None:
-    picture = Picture.new("RGB", (8, 4), "red")
-    exif = Picture.Exif()
-    exif[0x0112] = 6
-    image = image_from(encoded(picture, "JPEG", exif=exif))
-    assert (image.width, image.height) == (4, 8)
-    assert len(pixels(image.content).getexif()) == 0
-
-
-def test_what_is_transparent_lies_on_white() -> None:
-    image = image_from(encoded(Picture.new("RGBA", (2, 2), (255, 0, 0, 0))))
-    assert pixels(image.content).getpixel((0, 0)) == (255, 255, 255)
-    palette = Picture.new("P", (2, 2), 0)
-    assert pixels(image_from(encoded(palette, transparency=0)).content).getpixel((0, 0)) == (255, 255, 255)
-
-
 BODY = HEADER + b"text/plain\r\nContent-Length: 9000\r\n"
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import json
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -19,7 +18,7 @@ from culturekit.llm.replies import ParseFailure, read_reply
 from tests.llm.server import Fault, Rule, RunningServer, Script, running_server
 from tests.llm.server.answers import answer_to
 from tests.llm.server.error_replies import Refused
-from tests.llm.server.google_requests import (
+from tests.llm.server.google_protocol import (
     SCHEMA_FIELDS,
     Config,
     Generate,
@@ -28,11 +27,9 @@ from tests.llm.server.google_requests import (
     json_schema_problems,
     schema_problems,
 )
-from tests.llm.server.openai_chat import chat_question
-from tests.llm.server.openai_requests import Batch, Chat, Responses, check_chat, check_strict_schema
+from tests.llm.server.openai_protocol import Batch, Chat, Responses, chat_question, check_chat, check_strict_schema
 from tests.llm.server.script import CONNECTION_FAULTS, TEXT_FAULTS
 
-_ROOT = Path(__file__).parents[3]
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {

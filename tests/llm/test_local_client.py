@@ -21,7 +21,7 @@ from culturekit.llm.clients.local_client import LocalClient, LocalModel, Turn, d
 from tests.builders.judging.test_image_judge import png, table
 from tests.builders.judging.test_question_graph import prompts
 from tests.builders.put import put
-from tests.llm.questions import client, picture, question, send
+from tests.llm.fake_client import client, picture, question, send
 from tests.llm.tiny_vlm import tiny_vlm
 
 HAS_MODELS = all(importlib.util.find_spec(name) for name in ("torch", "transformers"))

@@ -1,12 +1,13 @@
 """Rows answered in batches: each bought once, each in one outcome, whatever the provider and whoever kills do."""
 
 import hashlib
+import json
 import tracemalloc
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 from hypothesis import given, settings
@@ -14,8 +15,8 @@ from hypothesis import strategies as st
 
 from culturekit.core.errors import BudgetReached, IntegrityError, UnusableReplies, UpstreamUnavailable, UsageError
 from culturekit.llm import batch_runner
-from culturekit.llm.batch_runner import JobBook, Jobs, Planned, _Plan
-from culturekit.llm.batches import BatchLimits, BatchResult, Job
+from culturekit.llm.batch_runner import Clock, JobBook, Jobs, Planned, _Plan
+from culturekit.llm.batches import BatchLimits, BatchResult, Job, JobState
 from culturekit.llm.client import Failure, FailureKind, Image, Outgoing, Rate, Reply, Request, Usage
 from culturekit.llm.engine import AskEngine, AskOptions
 from culturekit.llm.journal import Entry, Journal
@@ -23,8 +24,154 @@ from culturekit.llm.ledger import JournalPlace, read_ledger, spent_in_run, unsur
 from culturekit.llm.rows import Answered, ReplyWatch
 from culturekit.llm.usage import dollars, input_bound
 from tests.effort import SHARED_FIXTURE, examples
-from tests.llm.batches.fake_batches import SMALL, FakeBatches, Killed, Plan, Shop, TestClock
 from tests.llm.fake_client import FakeClient, answer_for, questions
+
+SMALL = BatchLimits(rows=4, size=100_000)
+
+
+class Killed(BaseException):
+    """The process is no more."""
+
+
+@dataclass
+class TestClock(Clock):
+    """Time passes only when somebody sleeps."""
+
+    __test__ = False
+
+    time: float = 1_000_000.0
+    slept: list[float] = field(default_factory=list)
+
+    def now(self) -> float:
+        return self.time
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.time += seconds
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a job goes: after some polls it ends; `edit` changes its results."""
+
+    polls: int = 1
+    state: JobState = "done"
+    edit: Callable[[list[BatchResult]], list[BatchResult]] = lambda results: results
+    counted: bool = True
+    job: Job | None = None
+
+
+@dataclass
+class SoldJob:
+    job: Job
+    names: list[str]
+    plan: Plan
+    results: list[BatchResult]
+    polls: int = 0
+
+
+Behaviour = Callable[[str, int], BatchResult | bytes]  # what becomes of a row's id at its n-th purchase, from 1
+
+
+@dataclass
+class Shop:
+    """What the provider has: uploads, jobs, and a count of what was bought of it."""
+
+    behaviour: Behaviour = lambda identifier, _: answer_for(identifier)
+    plans: list[Plan] = field(default_factory=list)
+    creations: list[Failure | str] = field(default_factory=list)
+    uploads: dict[str, bytes] = field(default_factory=dict)
+    jobs: dict[str, SoldJob] = field(default_factory=dict)
+    bought: Counter[str] = field(default_factory=Counter)
+    bodies: Counter[str] = field(default_factory=Counter)
+    listings: int = 0
+
+    def sell(self, lines: bytes, tag: str) -> Job:
+        names, results = [], []
+        for line in lines.splitlines():
+            row = json.loads(line)
+            name, identifier = row["name"], row["body"]["data"]["id"]
+            self.bought[identifier] += 1
+            self.bodies[name] += 1
+            came = self.behaviour(identifier, self.bodies[name])
+            results.append(replace(came, name=name) if isinstance(came, BatchResult) else reply(name, came))
+            names.append(name)
+        plan = self.plans.pop(0) if self.plans else Plan()
+        job = Job(f"job-{len(self.jobs) + 1}", "waiting", tag=tag, created=float(len(self.jobs)))
+        self.jobs[job.number] = SoldJob(job, names, plan, plan.edit(results))
+        return job
+
+
+def reply(name: str, raw: bytes) -> BatchResult:
+    return BatchResult(name, "reply", 200, raw)
+
+
+@dataclass
+class FakeBatches:
+    """One process's way to the shop; `tick` is called before and after whatever the shop does."""
+
+    client: FakeClient
+    shop: Shop
+    limits: BatchLimits = SMALL
+    tick: Callable[[], None] = lambda: None
+    files: bool = True
+    closed: int = 0
+
+    def compose(self, request: Request) -> Outgoing:
+        return self.client.compose(request)
+
+    def line(self, name: str, outgoing: Outgoing) -> bytes:
+        return b'{"name":"' + name.encode() + b'","body":' + outgoing.body + b"}\n"
+
+    async def upload(self, lines: BinaryIO, *, size: int, tag: str) -> str:
+        self.tick()
+        if not self.files:
+            return ""
+        lines.seek(0)
+        name = f"file-{len(self.shop.uploads) + 1}"
+        self.shop.uploads[name] = lines.read()
+        assert len(self.shop.uploads[name]) == size
+        self.tick()
+        return name
+
+    async def create(self, lines: BinaryIO, *, upload: str, tag: str) -> Job:
+        self.tick()
+        fault = self.shop.creations.pop(0) if self.shop.creations else ""
+        if isinstance(fault, Failure):
+            raise fault
+        lines.seek(0)
+        job = self.shop.sell(self.shop.uploads[upload] if upload else lines.read(), tag)
+        self.tick()
+        if fault == "unsaid":
+            raise Failure("connection", "cut")
+        return job
+
+    async def find(self, tag: str) -> list[Job]:
+        self.tick()
+        self.shop.listings += 1
+        return [sold.job for sold in self.shop.jobs.values() if sold.job.tag == tag]
+
+    async def withdraw(self, upload: str) -> None:
+        self.tick()
+        self.shop.uploads.pop(upload, None)
+
+    async def poll(self, number: str) -> Job:
+        self.tick()
+        sold = self.shop.jobs[number]
+        sold.polls += 1
+        if sold.polls < sold.plan.polls:
+            return replace(sold.job, state="running")
+        counted = len(sold.names) if sold.plan.counted else None
+        ended = sold.plan.job or sold.job
+        return replace(ended, number=number, tag=sold.job.tag, state=sold.plan.state, counted=counted)
+
+    async def results(self, job: Job) -> AsyncIterator[BatchResult | None]:
+        self.tick()
+        for result in self.shop.jobs[job.number].results:
+            yield result
+
+    async def close(self) -> None:
+        self.closed += 1
 
 
 @dataclass
@@ -38,7 +185,6 @@ class Desk:
     files: bool = True
 
     def ask(self, requests: Sequence[Request], *, run: str = "run", **more: Any) -> list[Answered]:
-        """Answer requests in a process of its own."""
         with Journal(self.folder) as journal:
             return list(self.answers(journal, requests, run=run, **more))
 
@@ -141,12 +287,6 @@ def test_results_that_contradict_each_other_are_not_believed(desk: Desk) -> None
     assert desk.shop.bought == {"Q0": 1, "Q1": 1, "Q2": 2, "Q3": 1}
 
 
-def test_rounds_are_bounded(desk: Desk) -> None:
-    desk.shop.behaviour = lambda identifier, _: BatchResult("", "server", 500, b"{}")
-    assert desk.outcomes(2, options=AskOptions(tries=3)) == ["exhausted"] * 2
-    assert desk.shop.bought == {"Q0": 3, "Q1": 3}
-
-
 def test_an_invalid_reply_is_repaired_in_the_next_round(desk: Desk) -> None:
     first = {"Q1": answer_for("Q7"), "Q2": b'{"text": "no", "in": 1, "out": 1, "stop": "end"}'}
     desk.shop.behaviour = lambda identifier, _: first.pop(identifier, None) or answer_for(identifier)
@@ -202,13 +342,6 @@ def test_a_clock_that_was_two_years_ahead_holds_nothing_up(desk: Desk) -> None:
     assert desk.clock.time - began < 300.0
 
 
-def test_a_server_that_is_not_there_is_said_and_asked_again(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
-    desk.shop.creations = [Failure("connection", "connection refused", sent=False)] * 3
-    assert desk.outcomes(2) == ["ok", "ok"]
-    assert "connection refused: server does not answer, retrying for 15 minutes" in caplog.text
-    assert "the server answers again" in caplog.text
-
-
 def test_pauses_between_looks_grow_up_to_a_minute(desk: Desk) -> None:
     desk.shop.plans = [Plan(polls=20)]
     desk.ask(questions(2))
@@ -225,17 +358,25 @@ def test_a_crowded_provider_costs_no_tries_but_patience_with_it_ends(desk: Desk)
         desk.ask(questions(4))
 
 
-def test_lines_that_a_provider_names_are_invalid_and_the_others_asked_again(desk: Desk) -> None:
+def test_lines_that_a_provider_names_are_invalid_and_the_others_asked_so_many_times_again(desk: Desk) -> None:
     named = Job("", "failed", rejected=((2, "bad_line: no"),))
     desk.shop.plans = [Plan(state="failed", edit=lambda results: [], job=named)]
     assert desk.outcomes(4) == ["ok", "invalid", "ok", "ok"]
+    desk.shop.behaviour = lambda identifier, _: BatchResult("", "server", 500, b"{}")
+    assert desk.outcomes(6, options=AskOptions(tries=3))[4:] == ["exhausted"] * 2
+    assert desk.shop.bought["Q4"] == desk.shop.bought["Q5"] == 3
 
 
-def test_a_wrong_key_ends_the_run_and_can_be_mended(desk: Desk) -> None:
+def test_a_wrong_key_ends_the_run_and_can_be_mended_a_server_that_is_not_there_is_asked_again(
+    desk: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
     desk.shop.creations = [Failure("fatal", "wrong key", status=401)]
     with pytest.raises(UsageError, match="wrong key"):
         desk.ask(questions(2))
+    desk.shop.creations = [Failure("connection", "connection refused", sent=False)] * 3
     assert desk.outcomes(2) == ["ok", "ok"]
+    assert "connection refused: server does not answer, retrying for 15 minutes" in caplog.text
+    assert "the server answers again" in caplog.text
     assert set(desk.shop.bought.values()) == {1}
     assert desk.shop.listings == 0  # what was refused is not looked for
 
@@ -254,20 +395,16 @@ def test_a_budget_is_never_passed_and_what_it_buys_is_kept(desk: Desk) -> None:
     assert set(desk.shop.bought.values()) == {1}
 
 
-def test_what_a_job_under_way_may_cost_is_no_longer_there_for_others_after_a_kill(desk: Desk) -> None:
+@pytest.mark.parametrize(("rows", "run", "jobs"), [(8, "run", [4, 1, 3]), (4, "other", [4])])
+def test_a_job_under_way_is_waited_for_and_what_it_may_cost_is_not_there_for_others(
+    desk: Desk, rows: int, run: str, jobs: list[int]
+) -> None:
     client = FakeClient(rate=Rate(1.0, 2.0))
     worst = 0.5 * (input_bound(client.compose(questions(1)[0]), client.identity) * 1.0 + 20 * 2.0) / 1e6
     desk.shop.plans = [Plan(polls=5)]
     desk.dies_at(5, 4)
-    assert desk.outcomes(8, options=AskOptions(budget=5.5 * worst)) == ["ok"] * 8
-    assert [len(sold.names) for sold in desk.shop.jobs.values()] == [4, 1, 3]
-
-
-def test_a_job_of_another_run_that_is_under_way_is_waited_for_not_bought_again(desk: Desk) -> None:
-    desk.shop.plans = [Plan(polls=5)]
-    desk.dies_at(5, 4)
-    assert sum(desk.shop.bought.values()) == 4
-    assert desk.outcomes(4, run="other") == ["ok"] * 4
+    assert desk.outcomes(rows, run=run, options=AskOptions(budget=5.5 * worst)) == ["ok"] * rows
+    assert [len(sold.names) for sold in desk.shop.jobs.values()] == jobs
     assert set(desk.shop.bought.values()) == {1}
 
 
