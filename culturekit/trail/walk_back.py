@@ -354,8 +354,8 @@ class Walk:
             score=self.score, behind=self.counted, batch=tuple(same_batch["image_id"].unique(maintain_order=True)),
             image_id=image_id, image=file, prompt=prompt_of(self.images_path.parent, image),
             neighbours=tuple(
-                Neighbour(**{name: row[name] for name in NEAR}, place=place)
-                for row, place in zip(named, places, strict=True)
+                Neighbour(**{name: row[name] for name in NEAR}, place=where)
+                for row, where in zip(named, places, strict=True)
             ),
             evidence=evidence[0] if evidence else None, dump_place=places[0] if places else None,
             dump_line=self.line_of(evidence[0]) if evidence else None,
