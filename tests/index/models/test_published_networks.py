@@ -380,6 +380,7 @@ Rewarding = Callable[[Any, Any], Any]
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Rewarding]:
     """Write a checkpoint as it is published, a pickle, and have it converted; a tokenizer; and what gives rewards."""
+    mend_torchvision()
     folder = tmp_path_factory.mktemp("imagereward")
     torch.manual_seed(1)
     seen = transformers.BlipVisionModel(transformers.BlipVisionConfig(
