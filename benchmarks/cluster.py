@@ -28,9 +28,8 @@ from pathlib import Path
 from dump_generator import generate_dump
 from recording import record
 
-from tests.faults.cluster_faults import Cluster, Result, cluster_faults, world
+from tests.faults.cluster_faults import Cluster, Machine, Result, cluster_faults, world
 from tests.faults.kill_and_resume import content
-from tests.faults.machines import Machine
 
 GOAL = 0.85
 WORKERS = 4

@@ -38,8 +38,10 @@ class Area:
     apart: str = "-"
 
 
-JOURNAL = ("tests/llm/journal", "tests/llm/test_journal_faults.py")
-BATCHES = ("tests/llm/batches", "tests/faults/test_kills.py")
+JOURNAL = ("tests/llm/test_journal.py",)
+MONEY = ("tests/llm/test_money.py", "tests/llm/test_purse.py", "tests/llm/test_cost_plan.py")
+BATCHED = ("tests/llm/test_batch_runner.py", "tests/llm/test_batches_on_the_wire.py")
+BATCHES = (*BATCHED, "tests/faults/test_kills.py")
 ENGINE = ("tests/llm/test_engine.py", "tests/cli/test_providers.py", "tests/faults/test_kills.py")
 ARGUMENTS = "tests/metrics/test_wrong_arguments.py"
 AREAS = {
@@ -48,21 +50,21 @@ AREAS = {
             "culturekit/llm/ledger.py": (
                 "tests/cli/test_providers.py",
                 "tests/trail/test_stage_verdicts.py",
-                "tests/llm/test_journal_faults.py",
+                "tests/llm/test_journal.py",
             ),
-            "culturekit/llm/engine.py": (JOURNAL[0], "tests/llm/test_engine.py", "tests/llm/batches"),
-            "culturekit/llm/journal.py": (*JOURNAL, "tests/llm/money/test_ledger.py"),
+            "culturekit/llm/engine.py": (*JOURNAL, "tests/llm/test_engine.py", *BATCHED),
+            "culturekit/llm/journal.py": (*JOURNAL, "tests/llm/test_purse.py"),
             "culturekit/llm/batches.py": BATCHES,
         },
-        (*JOURNAL, "tests/core/test_run_stage_journal.py", "tests/llm/batches", *ENGINE),
+        (*JOURNAL, "tests/core/test_run_stage.py", *BATCHED, *ENGINE),
     ),
     "money": Area(
         {
-            **{f"culturekit/llm/{name}.py": ("tests/llm/money",) for name in ("cost_plan", "prices", "purse", "usage")},
+            **{f"culturekit/llm/{name}.py": MONEY for name in ("cost_plan", "prices", "purse", "usage")},
             "culturekit/llm/batch_runner.py": BATCHES,
             "culturekit/generation/services/paid_runner.py": ("tests/generation/services",),
         },
-        ("tests/llm/batches", *ENGINE),
+        (*BATCHED, *ENGINE),
     ),
     "metrics": Area(
         {

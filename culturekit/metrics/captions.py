@@ -136,11 +136,8 @@ def grouped_maxima(
 ) -> NDArray[np.float64]:
     """Average over each group of one side the largest cosine with its group of the other; NaN where one is empty.
 
-    Args:
-        sides: unit vectors, (m, dim), in order of their groups.
-        of_side: int64, (groups + 1,): where each group begins, and where the last one ends.
-        targets: unit vectors of the same width, (n, dim), likewise.
-        of_target: int64, (groups + 1,).
+    Unit vectors, (m, dim) and (n, dim), stand in order of their groups; `of_...` says where each begins and the last
+    ends.
     """
     counts, others = np.diff(of_side), np.diff(of_target)
     found = np.full(len(counts), np.nan)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import polars as pl
@@ -39,24 +39,6 @@ from culturekit.scores.meta import MetaOptions, score_meta
 ALL = "all concepts"
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """What one cell says: its text, its mark, and how much stands behind it."""
-
-    text: str
-    mark: str
-    detail: str
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """One table of the page: its columns are countries, its rows a concept, a model and cells."""
-
-    title: str
-    countries: tuple[str, ...]
-    rows: tuple[tuple[str, str, tuple[Cell | None, ...]], ...]
-
-
 def rating_page(ratings: pl.DataFrame, choices: pl.DataFrame, *, scheme: str, notes: Sequence[str]) -> str:
     """Write the page; it runs nothing and loads nothing."""
     style = template_text("ratings.css")
@@ -67,14 +49,14 @@ def rating_page(ratings: pl.DataFrame, choices: pl.DataFrame, *, scheme: str, no
     return page + "\n"
 
 
-def grids(ratings: pl.DataFrame, choices: pl.DataFrame) -> list[Grid]:
+def grids(ratings: pl.DataFrame, choices: pl.DataFrame) -> list[dict[str, Any]]:
     """Lay out every criterion; where each country has its own people, all countries share one table."""
     found = []
     for part in ratings.partition_by("scheme", "criterion", maintain_order=True):
-        found += [grid(one, f"{part['criterion'][0]}{who}", mean_cell) for one, who in by_people(part)]
+        found += [grid(one, f"{part['criterion'][0]}{who}") for one, who in by_people(part)]
     for part in choices.partition_by("scheme", "criterion", "choice", maintain_order=True):
         name = f"{part['criterion'][0]}: share of {part['choice'][0]}"
-        found += [grid(one, f"{name}{who}", share_cell) for one, who in by_people(part)]
+        found += [grid(one, f"{name}{who}") for one, who in by_people(part)]
     return found
 
 
@@ -89,49 +71,41 @@ def by_people(part: pl.DataFrame) -> list[tuple[pl.DataFrame, str]]:
     ]
 
 
-def grid(part: pl.DataFrame, title: str, cell: Callable[[dict[str, Any]], Cell]) -> Grid:
-    """Lay out one table."""
+def grid(part: pl.DataFrame, title: str) -> dict[str, Any]:
+    """Lay out one table: its columns are countries, its rows a concept, a model and cells of means or of shares."""
     countries = sorted({text or "–" for text in part["country"]})
-    cells = {(row["concept"], row["model"], row["country"] or "–"): cell(row) for row in part.iter_rows(named=True)}
+    cells: dict[tuple[str, str, str], dict[str, str]] = {}
+    for row in part.iter_rows(named=True):
+        if "rate" in row:
+            text, mark = f"{row['rate']:.0%}".replace("%", "\N{NO-BREAK SPACE}%"), ""
+        else:
+            spread = "" if row["sd"] is None else f" ± {row['sd']:.1f}"
+            text, mark = f"{row['mean']:.1f}{spread}", str(row["mark"] or "").replace(" ", "-")
+        detail = f"{row['items']} items, {row['answers']} answers"
+        cells[row["concept"], row["model"], row["country"] or "–"] = {"text": text, "mark": mark, "detail": detail}
     heads = sorted(
         {(concept, model) for concept, model, _ in cells}, key=lambda head: (head[0] is None, head[0], head[1])
     )
-    rows = tuple(
-        (concept or ALL, model, tuple(cells.get((concept, model, country)) for country in countries))
+    rows = [
+        (concept or ALL, model, [cells.get((concept, model, country)) for country in countries])
         for concept, model in heads
-    )
-    return Grid(title, tuple(countries), rows)
-
-
-def mean_cell(row: dict[str, Any]) -> Cell:
-    """Write a mean and its deviation."""
-    spread = "" if row["sd"] is None else f" ± {row['sd']:.1f}"
-    return Cell(f"{row['mean']:.1f}{spread}", str(row["mark"] or "").replace(" ", "-"), counts_text(row))
-
-
-def share_cell(row: dict[str, Any]) -> Cell:
-    """Write a share."""
-    return Cell(f"{row['rate']:.0%}".replace("%", "\N{NO-BREAK SPACE}%"), "", counts_text(row))
-
-
-def counts_text(row: dict[str, Any]) -> str:
-    """Say how much stands behind a cell."""
-    return f"{row['items']} items, {row['answers']} answers"
+    ]
+    return {"title": title, "countries": countries, "rows": rows}
 
 
 # What was set aside before answers are put together, counted: it thins out the tables.
+
+
+SIMULATED_CAVEAT = "The ratings are by simulated people, who know what the simulated models drew."
 
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
     """What is in no average; an annotation in quarantine for several reasons counts under the first."""
 
-    quarantine: Mapping[str, int] = field(default_factory=dict)
-    notes: Mapping[str, object] = field(default_factory=dict)
-    raters: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=RATERS.schema))
-
-
-NOTHING_ASIDE = SetAside()
+    quarantine: Mapping[str, int]
+    notes: Mapping[str, object]
+    raters: pl.DataFrame
 
 
 def set_aside(
@@ -141,20 +115,15 @@ def set_aside(
     reasons: Counter[str] = Counter()
     for table in quarantine:
         firsts = table.unique(["file", "task_number", "annotation_number"], keep="first", maintain_order=True)
-        for reason in firsts["reason"]:
-            reasons[f"in quarantine: {reason}"] += 1
+        reasons.update(f"in quarantine: {reason}" for reason in firsts["reason"])
     raters = raters_of(
         answers, pl.concat([pl.DataFrame(schema=ANNOTATION_CHECKS.schema), *checks]),
         pl.concat([pl.DataFrame(schema=QUARANTINE.schema), *quarantine]), keep=keep,
     )  # fmt: skip
-    notes_of_raters: dict[str, object] = {"people": sentence} if (sentence := who_counted(raters)) else {}
-    if not quarantine and not checks:
-        return SetAside(notes=notes_of_raters, raters=raters)
-    asked = {kind: counted(checks, kind) for kind in ("check", "repeat")}
-    simulated = bool(answers.height) and bool(answers["annotator"].str.starts_with("simulated-").all())
-    notes: dict[str, object] = {"checks": asked["check"], "repeats": asked["repeat"], **notes_of_raters}
-    if simulated:
-        notes["caveat"] = "The ratings are by simulated people, who know what the simulated models drew."
+    asked = {f"{kind}s": counted(checks, kind) for kind in ("check", "repeat")} if quarantine or checks else {}
+    notes: dict[str, object] = {**asked, **({"people": sentence} if (sentence := who_counted(raters)) else {})}
+    if asked and answers.height and answers["annotator"].str.starts_with("simulated-").all():
+        notes["caveat"] = SIMULATED_CAVEAT
     return SetAside(reasons, notes, raters)
 
 
@@ -165,8 +134,6 @@ def counted(checks: Sequence[pl.DataFrame], kind: str) -> dict[str, int]:
     failed = {(row["task"], row["annotator"]) for row in rows if row["held"] is False}
     return {"answered": len(tasks), "failed": len(failed)}
 
-
-PAGE = "ratings.html"
 
 BELOW = (2, 3)  # a cell with a mean below one of these is marked with the first of them
 CELL = ("concept", "country")
@@ -196,7 +163,7 @@ class AggregateOptions:
 
 def aggregate_answers(
     work: Work, annotations: pl.DataFrame, items: pl.DataFrame, values: pl.DataFrame | None, options: AggregateOptions,
-    aside: SetAside = NOTHING_ASIDE,
+    aside: SetAside,
 ) -> Outcome:  # fmt: skip
     """Write the tables of what people said; `values` are metrics of the same items."""
     kept, drops = careful(annotations, options.keep)
@@ -205,7 +172,7 @@ def aggregate_answers(
         raise UsageError(
             "no answer is left", expected="answers without flags, or --keep", found=f"{annotations.height} answers"
         )
-    answers, strange = named(in_pools(kept, options.by), items)
+    answers, strange = named(kept.with_columns(annotator_region=pool_of(options.by)), items)
     if answers.is_empty():
         raise UsageError(
             "no answer is about a known item", expected=f"answers about items such as {items['item_id'].min()!r}",
@@ -228,7 +195,7 @@ def aggregate_answers(
         write_table(work.out, table, frame)
     schemes = ", ".join(sorted(annotations["scheme"].unique()))
     notes = [f"{reason}: {count:,}" for reason, count in drops.items()]
-    write_atomically(work.out / PAGE, rating_page(ratings, choices, scheme=schemes, notes=notes).encode())
+    write_atomically(work.out / "ratings.html", rating_page(ratings, choices, scheme=schemes, notes=notes).encode())
     return Outcome({table.name: frame.height for table, frame in tables}, drops, aside.notes)
 
 
@@ -252,7 +219,7 @@ def of_pools(annotations: pl.DataFrame, options: AggregateOptions) -> tuple[pl.D
     """Leave out the answers of pools that do not count, and count them; a pool that nobody is in is a mistake."""
     if not options.only:
         return annotations, 0
-    found = set(in_pools(annotations, options.by)["annotator_region"])
+    found = set(annotations.select(pool_of(options.by)).to_series())
     absent = sorted(set(options.only) - found)
     if absent:
         raise UsageError("nobody is in a pool", found=", ".join(absent), expected=", ".join(sorted(found)))
@@ -293,11 +260,6 @@ def careful(annotations: pl.DataFrame, keep: Sequence[str]) -> tuple[pl.DataFram
     if COPIED in keep:
         rest = copies_flagged(rest, distinct=True)
     return (rest.with_columns(flags=harmless) if keep else rest), counts
-
-
-def in_pools(annotations: pl.DataFrame, by: PoolsBy) -> pl.DataFrame:
-    """Put the name of each answer's pool in the place of the annotator's region, where pools are not regions."""
-    return annotations.with_columns(annotator_region=pool_of(by))
 
 
 def named(annotations: pl.DataFrame, items: pl.DataFrame) -> tuple[pl.DataFrame, int]:

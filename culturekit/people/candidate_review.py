@@ -186,20 +186,17 @@ class ReviewFiles:
         if self.by is not None and len(exports) == len(self.answers):
             raise UsageError("exports say who decided", expected="a sheet beside --by", found=str(exports[0]))
         check_day(self.on)
-        read_with = {} if not exports or self.project is None else project_files(self.project)
-        return {**roles(ANSWERS, self.answers), **read_with}
-
-
-def project_files(project: Path) -> dict[str, Path]:
-    """Name the files of a project that its answers are read with; the sheet beside them may be filled in meanwhile."""
-    groups = table_beside(project / PROJECT_FILE, REVIEW_GROUPS)
-    files = {"project": project / PROJECT_FILE, "key": project / f"{ANNOTATION_KEY.name}.parquet"}
-    return files if groups is None else {**files, "groups": groups}
+        found = roles(ANSWERS, self.answers)
+        if exports and self.project is not None:  # the sheet beside these may be filled in meanwhile
+            found |= {"project": self.project / PROJECT_FILE, "key": self.project / f"{ANNOTATION_KEY.name}.parquet"}
+            found |= roles_among({"groups": table_beside(self.project / PROJECT_FILE, REVIEW_GROUPS)})
+        return found
 
 
 def review_stage(kept: Path, files: ReviewFiles, *, removed: Path | None = None) -> Stage:
     """Turn what people decided into verdicts, also about what a judge `removed`."""
     inputs = files.inputs() if removed is None else {**files.inputs(), "removed": removed}
+
     filled_in = {role: partial(named_by_content, path) for role, path in roles(ANSWERS, files.answers).items()}
     return Stage(
         "review", "review", 2,

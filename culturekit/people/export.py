@@ -111,20 +111,24 @@ def sheet_name(part: Part, slot: int) -> str:
 def content_of_form(project: Project, parts: Sequence[Part], completion: str) -> dict[str, object]:
     """Give everything the script needs: questions, tasks, and which sheet holds which tasks in which order.
 
-    `completion` is the address that ends a Prolific study, shown after the answers were saved; empty for none.
+    A number stands in place of each list of options, as many tasks share one. `completion` is the address that ends a
+    Prolific study, shown after the answers were saved; empty for none.
     """
-    scheme = project.scheme
-    starts: dict[str, int] = {}
-    tasks: list[object] = []
-    lists: dict[str, int] = {}
+    scheme, lists, tasks = project.scheme, dict[str, int](), list[object]()
+    sheets = []
     for part in parts:
-        starts[part.name] = len(tasks)
-        tasks += [with_lists(task.data, lists) for task in part.tasks]
-    sheets = [
-        {"name": sheet_name(part, slot), "tasks": [starts[part.name] + index for index in order], "about": about(part)}
-        for part in parts
-        for slot, order in enumerate(part.orders)
-    ]
+        first = len(tasks)
+        for task in part.tasks:
+            short = {
+                name: lists.setdefault(json.dumps(value), len(lists))
+                for name, value in task.data.items()
+                if isinstance(value, list)
+            }
+            tasks.append({**task.data, **short})
+        sheets += [
+            {"name": sheet_name(part, slot), "tasks": [first + index for index in order], "about": about(part)}
+            for slot, order in enumerate(part.orders)
+        ]
     return {
         "project": project.name, "scheme": scheme.name, "to": subject_of(scheme), "pictures": len(scheme.pictures),
         "fields": dict(scheme.fields), "shows": list(scheme.shows),
@@ -143,15 +147,6 @@ def about(part: Part) -> str:
     """Say what the tasks of a part are."""
     counts = Counter(task.kind for task in part.tasks)
     return ", ".join(f"{counts[kind]:,} {words}" for kind, words in KINDS.items() if counts[kind])
-
-
-def with_lists(data: Mapping[str, object], lists: dict[str, int]) -> dict[str, object]:
-    """Put a number in place of each list of options; many tasks share one."""
-
-    def short(value: object) -> object:
-        return lists.setdefault(json.dumps(value), len(lists)) if isinstance(value, list) else value
-
-    return {name: short(value) for name, value in data.items()}
 
 
 def question(scheme: Scheme, number: int) -> dict[str, object]:
@@ -200,7 +195,6 @@ PROJECT_FILE = "project.json"  # what the importer knows of a project besides it
 EVERYBODY_AT_HOME = Quotas()
 MOST_TRIED = 1000  # people of one region who may take its trial in Label Studio
 FILLED_IN = "PROLIFIC_PID={{%PROLIFIC_PID%}}&STUDY_ID={{%STUDY_ID%}}&SESSION_ID={{%SESSION_ID%}}"
-COLUMNS = ("sheet", "annotator_region", "items", "places", "url")
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,14 +214,10 @@ class ExportOptions:
     ] = 10
     trial: Annotated[
         int,
-        Field(
-            ge=0,
-            le=100,
-            description="Such items that everybody answers first, in a sheet of their own; three of "
-            "four must be right, or as the scheme says.",
-        ),
+        Field(ge=0, le=100, description="Such items that everybody answers first, in a sheet of their own; three of "
+              "four must be right, or as the scheme says."),
         Typed(needs="gold"),
-    ] = 0
+    ] = 0  # fmt: skip
     queues: Annotated[bool, Field(description="Each sheet has items of one concept and region.")] = False
     pictures_at: Annotated[str, Field(description="How Label Studio addresses the pictures.")] = (
         "/data/local-files/?d=pictures/"
@@ -298,7 +288,14 @@ def export_project(
             break
         drops |= failed
         readable = [item for item in items if not set(item.pictures.values()) & drops.keys()]
-        check_left(items, readable, drops)
+        for what, gold in (("picture", False), ("gold picture", True)):
+            asked, left = (sum((one.known is not None) == gold for one in some) for some in (items, readable))
+            if asked and not left:
+                image, reason = min(drops.items())
+                raise UsageError(
+                    f"no {what} can be read", expected="pictures where their table, or the list of gold items, says",
+                    found=f"{asked:,} that cannot, such as {image!r}: {reason}",
+                )  # fmt: skip
     for reason in drops.values():
         left_out[reason.partition(":")[0]] += 1
     write_hand_out(out, project, parts, options)
@@ -315,18 +312,6 @@ def export_project(
         write_drops(work.out, [(image, None, "annotate-export", reason, None) for image, reason in drops.items()])
         counts["drops"] = len(drops)
     return Outcome(counts, +left_out)
-
-
-def check_left(items: Sequence[Item], readable: Sequence[Item], drops: Mapping[str, str]) -> None:
-    """Refuse a form of which no picture, or no gold picture, can be read."""
-    for what, gold in (("picture", False), ("gold picture", True)):
-        asked, left = (sum((one.known is not None) == gold for one in some) for some in (items, readable))
-        if asked and not left:
-            image, reason = min(drops.items())
-            raise UsageError(
-                f"no {what} can be read", expected="pictures where their table, or the list of gold items, says",
-                found=f"{asked:,} that cannot, such as {image!r}: {reason}",
-            )  # fmt: skip
 
 
 def copy_pictures(work: Work, folder: Path, parts: Sequence[Part], images: Mapping[str, BarePicture]) -> dict[str, str]:
@@ -398,23 +383,23 @@ def rows_of(project: Project, part: Part) -> Iterator[dict[str, Any]]:
         }
 
 
-def places_of(part: Part, parts: Sequence[Part]) -> int:
-    """Count the people who may take a sheet: one, or of a trial as many as its region has sheets."""
-    if part.tasks[0].kind != "trial":
-        return 1
-    return sum(one.share.slots for one in parts if one.share.region == part.share.region) - 1
-
-
 def prolific_links(parts: Sequence[Part], form_at: str) -> bytes:
-    """Write a table of sheets: one place each, and the address to enter as the study's."""
+    """Write a table of sheets: the people who may take each, and the address to enter as the study's.
+
+    One may take a sheet, or of a trial as many as its region has sheets.
+    """
     joint = "&" if "?" in form_at else "?"
+    slots = Counter[str]()
+    for part in parts:
+        slots[part.share.region] += part.share.slots
     rows = [
         {
             "sheet": (sheet := sheet_name(part, slot)), "annotator_region": part.share.region,
-            "items": len(part.tasks), "places": places_of(part, parts),
+            "items": len(part.tasks),
+            "places": slots[part.share.region] - 1 if part.tasks[0].kind == "trial" else 1,
             "url": f"{form_at}{joint}sheet={quote(sheet, safe='')}&{FILLED_IN}",
         }
         for part in parts
         for slot in range(part.share.slots)
     ]  # fmt: skip
-    return csv_text(COLUMNS, rows).encode()
+    return csv_text(("sheet", "annotator_region", "items", "places", "url"), rows).encode()

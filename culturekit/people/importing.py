@@ -38,7 +38,7 @@ from culturekit.people.answers import (
     served_answers,
 )
 from culturekit.people.export import PROJECT_FILE
-from culturekit.people.scheme import Filters, Scheme, of_pictures
+from culturekit.people.scheme import Scheme, of_pictures
 from culturekit.people.tasks import Item, Offer, items_of_rows, lookalikes
 from culturekit.scores.answers import (
     ATTENTION,
@@ -167,8 +167,14 @@ def space_offers(
     shared = {name: offers for name, offers in shared.items() if name in wanted}
     if "artifacts" not in wanted:
         return {item.item_id: shared for item in items}
-    known = by_concept(space)
-    near = mapped(matches, [item.item_id for item in items])
+    columns = ("artifact_id", "name", "country", "country_name", "continent")
+    parts = space.sort("concept", "artifact_id", "country").partition_by("concept", maintain_order=True)
+    known = {part["concept"][0]: part.select(columns).unique(maintain_order=True).rows() for part in parts}
+    near: dict[str, list[str]] = {}  # the artifacts that each image was mapped to, nearest first
+    if matches is not None:
+        of_items = pl.col("image_id").is_in([item.item_id for item in items])
+        rows = matches.filter(of_items, pl.col("artifact_id").is_not_null()).sort("image_id", "rank")
+        near = dict(rows.group_by("image_id", maintain_order=True).agg("artifact_id").iter_rows())
     strange = {artifact for nearest in near.values() for artifact in nearest} - set(space["artifact_id"])
     if strange:
         raise UsageError(
@@ -186,22 +192,6 @@ def space_offers(
 
 
 Artifact = tuple[str, str, str, str, str]  # id, name, ISO code, name of the country, continent
-
-
-def by_concept(space: pl.DataFrame) -> dict[str, list[Artifact]]:
-    """List the artifacts of each concept, each in every country it belongs to."""
-    columns = ("artifact_id", "name", "country", "country_name", "continent")
-    parts = space.sort("concept", "artifact_id", "country").partition_by("concept", maintain_order=True)
-    return {part["concept"][0]: part.select(columns).unique(maintain_order=True).rows() for part in parts}
-
-
-def mapped(matches: pl.DataFrame | None, images: Sequence[str]) -> dict[str, list[str]]:
-    """List the artifacts that each image was mapped to, nearest first."""
-    if matches is None:
-        return {}
-    near = matches.filter(pl.col("image_id").is_in(list(images)), pl.col("artifact_id").is_not_null())
-    rows = near.sort("image_id", "rank").group_by("image_id", maintain_order=True).agg("artifact_id")
-    return dict(rows.iter_rows())
 
 
 def shortlist(
@@ -429,10 +419,15 @@ def flags_of(good: Taken, checks: Sequence[Mapping[str, Any]], scheme: Scheme, k
     """Flag each annotation, in the order given; one wrong answer fails an attention check."""
     filters = scheme.filters
     failed = {(row["annotator"], row["task"]) for row in checks if row["kind"] == "check" and not row["held"]}
-    counts = Counter(annotator for annotator, _ in failed)
-    inattentive = {annotator for annotator, count in counts.items() if count > filters.attention_failures}
-    careless = {ATTENTION: inattentive, INCONSISTENT: inconsistent(checks, filters),
-                TRIAL_FAILED: without_trial(good, key, scheme)}  # fmt: skip
+    failures = Counter(annotator for annotator, _ in failed)
+    compared = [row for row in checks if row["kind"] == "repeat" and row["held"] is not None]
+    total = Counter(row["annotator"] for row in compared)
+    apart = Counter(row["annotator"] for row in compared if not row["held"])
+    careless = {
+        ATTENTION: {name for name, count in failures.items() if count > filters.attention_failures},
+        INCONSISTENT: {name for name, count in total.items() if apart[name] / count > filters.inconsistent_share},
+        TRIAL_FAILED: without_trial(good, key, scheme),
+    }
     return [
         [
             *sorted(flag for flag, names in careless.items() if answered.annotator in names),
@@ -441,14 +436,6 @@ def flags_of(good: Taken, checks: Sequence[Mapping[str, Any]], scheme: Scheme, k
         ]
         for answered, _ in good
     ]
-
-
-def inconsistent(checks: Sequence[Mapping[str, Any]], filters: Filters) -> set[str]:
-    """Name the annotators of whose repeated answers too many do not hold."""
-    compared = [row for row in checks if row["kind"] == "repeat" and row["held"] is not None]
-    total = Counter(row["annotator"] for row in compared)
-    apart = Counter(row["annotator"] for row in compared if not row["held"])
-    return {name for name, count in total.items() if apart[name] / count > filters.inconsistent_share}
 
 
 def import_answers(
@@ -478,8 +465,11 @@ def imported_tables(
     answers = copies_flagged(pl.DataFrame(rows, schema=ANNOTATIONS.schema), distinct=distinct)
     copies = set(answers.filter(pl.col("flags").list.contains(COPIED))["annotator"])
     checked_rows = pl.DataFrame(checks, schema=ANNOTATION_CHECKS.schema)
+    rated = (
+        key.filter(kind="item").select(list(RATED_ITEMS.schema)).unique("item_id", keep="first", maintain_order=True)
+    )
     tables = [
-        (ANNOTATIONS, answers), (ANNOTATION_CHECKS, checked_rows), (RATED_ITEMS, rated_items(key)),
+        (ANNOTATIONS, answers), (ANNOTATION_CHECKS, checked_rows), (RATED_ITEMS, rated),
         (QUARANTINE, taken.quarantine_table),
     ]  # fmt: skip
     drops = Counter(taken.skipped)
@@ -500,7 +490,9 @@ def imported_tables(
     if counted_on := who_counted(tables[-1][1]):
         notes["people"] = counted_on
     if taken.quarantine:
-        notes["findings"] = [f"{taken.set_aside:,} annotations in {QUARANTINE.name}.parquet ({reasons(taken)})"]
+        reasons = sorted(Counter(row["reason"] for row in taken.quarantine).items(), key=lambda one: (-one[1], one[0]))
+        why = ", ".join(f"{count:,} {reason}" for reason, count in reasons)
+        notes["findings"] = [f"{taken.set_aside:,} annotations in {QUARANTINE.name}.parquet ({why})"]
         drops |= Counter({"in quarantine": taken.set_aside})
     return tables, +drops, notes
 
@@ -548,23 +540,9 @@ def records_of(exports: Sequence[Path]) -> list[TaskRecord]:
     return records
 
 
-def rated_items(key: pl.DataFrame) -> pl.DataFrame:
-    """Say what the items of a project are."""
-    return key.filter(kind="item").select(list(RATED_ITEMS.schema)).unique("item_id", keep="first", maintain_order=True)
-
-
 def slots(key: pl.DataFrame, taken: ImportedAnswers) -> dict[str, int]:
     """Count the slots of the items, and how many of them were filled."""
-    wanted = {row["task"]: row["slots"] for row in key.filter(kind="item").iter_rows(named=True)}
+    wanted = Counter(dict(key.filter(kind="item").select("task", "slots").iter_rows()))
     found = Counter(row["task"] for _, row in taken.good if row["kind"] == "item")
-    return {
-        "wanted": sum(wanted.values()),
-        "filled": sum(min(found[task], count) for task, count in wanted.items()),
-        "beyond": sum(max(found[task] - count, 0) for task, count in wanted.items()),
-    }
-
-
-def reasons(taken: ImportedAnswers) -> str:
-    """Say why, the most frequent reason first."""
-    counts = Counter(row["reason"] for row in taken.quarantine)
-    return ", ".join(f"{count:,} {reason}" for reason, count in sorted(counts.items(), key=lambda x: (-x[1], x[0])))
+    filled = (found & wanted).total()
+    return {"wanted": wanted.total(), "filled": filled, "beyond": found.total() - filled}

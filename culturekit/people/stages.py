@@ -33,7 +33,13 @@ from culturekit.core.schemas import (
 from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.core.tables import prompts_table, read_table, read_together, space_table, write_table
 from culturekit.metrics.corrected.audit_gates import drawing_of
-from culturekit.people.aggregate import AggregateOptions, aggregate_answers, set_aside, values_of_quality
+from culturekit.people.aggregate import (
+    SIMULATED_CAVEAT,
+    AggregateOptions,
+    aggregate_answers,
+    set_aside,
+    values_of_quality,
+)
 from culturekit.people.export import HAND_OUT, BarePicture, ExportOptions, export_project
 from culturekit.people.importing import (
     AUDIT,
@@ -221,7 +227,6 @@ def all_items(paths: Sequence[Path]) -> pl.DataFrame:
 
 
 ANSWERS_FILE = "answers.json"  # what simulated people answered, as an export of Label Studio
-CAVEAT = "The ratings are by simulated people, who know what the simulated models drew."
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,9 +286,12 @@ def export_stage(files: ExportFiles, scheme: str, options: ExportOptions, *, sho
             items = [*(item for item in items if item.item_id not in {one.item_id for one in known}), *known]
         offers = offers_of(work, files, items, form, length=shortlist, seed=seed)
         drawing = drawing_of(read_table(files.sample, AUDIT_SAMPLE)) if files.sample is not None else ""
-        return export_project(
-            work, items, pictures_of(images), form, offers, options, left_out, seed=seed, drawing=drawing
-        )
+        pictures = {
+            row["image_id"]: BarePicture(row["image_id"], path.parent, row["path"], row["sha256"], path.parent)
+            for path, table in images
+            for row in table.filter(status="ok").iter_rows(named=True)
+        }
+        return export_project(work, items, pictures, form, offers, options, left_out, seed=seed, drawing=drawing)
 
     settings = {**asdict(options), "shortlist": shortlist}
     del settings["ranked"], settings["label_studio"]  # chosen for reviews alone
@@ -393,15 +401,6 @@ def offers_of(
     return space_offers(items, scheme, space, matches, length=length, seed=seed)
 
 
-def pictures_of(images: Sequence[tuple[Path, pl.DataFrame]]) -> dict[str, BarePicture]:
-    """Find the file of every image that was made."""
-    return {
-        row["image_id"]: BarePicture(row["image_id"], path.parent, row["path"], row["sha256"], path.parent)
-        for path, table in images
-        for row in table.filter(status="ok").iter_rows(named=True)
-    }
-
-
 def rated_sample_stage(
     images: list[Path], prompts: Path, *, count: int, seed: int, each: int = 1, countries: Sequence[str] = (),
     like: Path | None = None,
@@ -430,15 +429,15 @@ def rated_sample_stage(
 def simulated_answers_stage(
     project: Path, truth: list[Path], prompts: Path, cspace: Path, how: SimulatedPeople, *, seed: int
 ) -> Stage:
-    """Let simulated people fill in a project that was handed out."""
+    """Let simulated people fill in a project that was handed out, by what is shown and what each prompt asks for."""
 
     def answering(scheme: Scheme) -> Answering:
-        known = read_together(truth, MATCHES)
-        shown = {
-            image: Shown(*labels)
-            for image, *labels in known.select("image_id", "artifact_id", "country", "continent").iter_rows()
-        }
-        meant = asked_for(read_table(prompts, PROMPTS), read_table(cspace, CSPACE))
+        known = read_together(truth, MATCHES).select("image_id", "artifact_id", "country", "continent")
+        shown = {image: Shown(*labels) for image, *labels in known.iter_rows()}
+        places = read_table(cspace, CSPACE).select("country", "continent").unique().sort("country", "continent")
+        continents = dict(places.iter_rows())
+        asked = read_table(prompts, PROMPTS).select("prompt_id", "artifact_id", "country").iter_rows()
+        meant = {prompt: AskedFor(artifact, country, continents.get(country)) for prompt, artifact, country in asked}
         return rating_by_truth(scheme, shown, meant, how, seed=seed)
 
     inputs = {**roles("truth", truth), "prompts": prompts, "cspace": cspace}
@@ -453,25 +452,12 @@ def filled_in_stage(
 
     def run(work: Work) -> Outcome:
         _, scheme, key = read_project(project)
-        answered = simulated_export(handed_out(project), key, scheme, answering(scheme), how, seed=seed)
+        folder = project / HAND_OUT / "label-studio"
+        projects = orjson.loads((folder / "projects.json").read_bytes())
+        tasks = [task for one in projects for task in orjson.loads((folder / one["tasks"]).read_bytes())]
+        answered = simulated_export(tasks, key, scheme, answering(scheme), how, seed=seed)
         write_atomically(work.out / ANSWERS_FILE, orjson.dumps(answered, option=orjson.OPT_INDENT_2) + b"\n")
         given = sum(len(task["annotations"]) for task in answered)
-        return Outcome({"tasks": len(answered), "annotations": given}, notes={"caveat": CAVEAT})
+        return Outcome({"tasks": len(answered), "annotations": given}, notes={"caveat": SIMULATED_CAVEAT})
 
     return Stage("simulated-answers", kind, 1, run, {"project": project, **inputs}, asdict(how), {"answers": seed})
-
-
-def handed_out(project: Path) -> list[dict[str, Any]]:
-    """Read the tasks that the annotation tool shows."""
-    folder = project / HAND_OUT / "label-studio"
-    projects = orjson.loads((folder / "projects.json").read_bytes())
-    return [task for one in projects for task in orjson.loads((folder / one["tasks"]).read_bytes())]
-
-
-def asked_for(prompts: pl.DataFrame, space: pl.DataFrame) -> dict[str, AskedFor]:
-    """Say what each prompt asks for."""
-    continents = dict(space.select("country", "continent").unique().sort("country", "continent").iter_rows())
-    return {
-        prompt: AskedFor(artifact, country, continents.get(country))
-        for prompt, artifact, country in prompts.select("prompt_id", "artifact_id", "country").iter_rows()
-    }

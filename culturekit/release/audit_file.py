@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cache
 from importlib.util import find_spec
 from itertools import pairwise
@@ -139,17 +139,11 @@ def apply(rows: dict[int, Row], change: Change, finding: Finding, log: list[LogL
         log.append(LogLine(row.number, "set aside", finding.code, "", whole, "", finding.message))
         del rows[change.row]
         return
-    log += [
-        LogLine(row.number, "changed", finding.code, field, shown(row.cells.get(field)), shown(after), finding.message)
-        for field, after in change.cells.items()
-        if row.cells.get(field) != after
-    ]
+    for field, after in change.cells.items():
+        if (before := row.cells.get(field)) != after:
+            old, new = ("" if value is None else str(value) for value in (before, after))
+            log.append(LogLine(row.number, "changed", finding.code, field, old, new, finding.message))
     rows[change.row] = Row(row.number, {**row.cells, **change.cells})
-
-
-def shown(value: object) -> str:
-    """Write a cell for the log."""
-    return value if isinstance(value, str) else "" if value is None else str(value)
 
 
 def last_resort(sheet: Sheet, knowledge: Knowledge, log: list[LogLine]) -> Mended:
@@ -161,9 +155,6 @@ def last_resort(sheet: Sheet, knowledge: Knowledge, log: list[LogLine]) -> Mende
         apply(rows, Change(number), finding, log)
     sheet = sheet.with_rows([rows[row.number] for row in sheet.rows if row.number in rows])
     return Mended(sheet, tuple(log), tuple(inspect(sheet, knowledge)))
-
-
-LOG_COLUMNS = ("row", "action", "code", "field", "before", "after", "message")
 
 
 def change_log_path(out: Path) -> Path:
@@ -195,13 +186,6 @@ def write_sheet(sheet: Sheet, source: Path, out: Path) -> None:
         save_parquet(pl.DataFrame(rows, schema=schema).sort(sheet.layout.key, maintain_order=True), out)
 
 
-def write_log(log: Sequence[LogLine], path: Path) -> None:
-    """Write what was changed, one line a cell or row, safe for spreadsheets."""
-    columns = {name: pl.Int64 if name == "row" else pl.String for name in LOG_COLUMNS}
-    frame = pl.DataFrame([asdict(line) for line in log], schema=columns)
-    write_atomically(path, frame_as_csv(frame).encode())
-
-
 # Counting a text's tokens as CLIP does: exactly with the vocabulary of an installed open_clip, else by estimate.
 #
 # The vocabulary is read from the package's folder; the package, and torch with it, is never imported.
@@ -210,13 +194,12 @@ VOCABULARY = "bpe_simple_vocab_16e6.txt.gz"
 MERGES = 49_152 - 256 - 2
 LONGEST_COUNTED = 20_000  # characters of a text that are counted; what is longer has too many tokens anyway
 
+# Fractions and their like: numbers to CLIP, letters to Python's patterns
 NUMERALS = "".join(chr(code) for code in range(0xB2, 0x3400) if unicodedata.category(chr(code)) in {"No", "Nl"})
-"""Fractions and their like: numbers to CLIP, letters to Python's patterns."""
 
 CLIP_WORD = re.compile(rf"'s|'t|'re|'ve|'m|'ll|'d|[^\W\d_{NUMERALS}]+|[\d{NUMERALS}]|(?:[^\s\w]|_)+", re.IGNORECASE)
-LETTERS_PER_TOKEN = 7
-BYTES_PER_TOKEN = 3
-"""With these, prompts of some twelve tokens on names of many languages are estimated within five of the exact count."""
+# With these, prompts of some twelve tokens on names of many languages are estimated within five of the exact count
+LETTERS_PER_TOKEN, BYTES_PER_TOKEN = 7, 3
 
 
 def clip_tokens() -> tuple[Callable[[str], int], bool]:
@@ -275,31 +258,15 @@ def byte_letters() -> Mapping[int, str]:
 
 
 def pieces(word: str, ranks: Mapping[tuple[str, str], int]) -> int:
-    """Count the pieces that a word is cut into."""
-    letters = byte_letters()
-    parts = [letters[byte] for byte in word.encode()]
-    parts[-1] += "</w>"
-    while len(parts) > 1:
-        pairs = list(pairwise(parts))
-        best = min(pairs, key=lambda pair: ranks.get(pair, MERGES))
+    """Count the pieces that a word is cut into: the pair of the lowest rank is joined wherever it stands, and so on."""
+    text = f"{' '.join(map(byte_letters().__getitem__, word.encode()))}</w>"
+    while len(parts := text.split(" ")) > 1:
+        best = min(pairwise(parts), key=lambda pair: ranks.get(pair, MERGES))
         if best not in ranks:
             break
-        parts = joined(parts, best)
+        both = re.compile(rf"(?<![^ ]){re.escape(' '.join(best))}(?![^ ])")
+        text = both.sub("".join(best).replace("\\", r"\\"), text)
     return len(parts)
-
-
-def joined(parts: list[str], pair: tuple[str, str]) -> list[str]:
-    """Join every occurrence of a pair."""
-    result: list[str] = []
-    index = 0
-    while index < len(parts):
-        if tuple(parts[index : index + 2]) == pair:
-            result.append(parts[index] + parts[index + 1])
-            index += 2
-        else:
-            result.append(parts[index])
-            index += 1
-    return result
 
 
 NEAR = 0.98  # the cosine from which two artifacts are worth a look
@@ -333,7 +300,7 @@ class Audit:
             "file": str(self.file),
             "layout": self.layout,
             "rows": self.rows,
-            "counts": self.counts(),
+            "counts": dict(sorted(Counter(finding.code for finding in self.findings).items())),
             "severities": dict(sorted(Counter(finding.severity for finding in self.findings).items())),
             "findings": [finding.as_data() for finding in self.findings],
         }
@@ -348,10 +315,6 @@ class Audit:
             }
         return data
 
-    def counts(self) -> Mapping[str, int]:
-        """Count findings by code."""
-        return dict(sorted(Counter(finding.code for finding in self.findings).items()))
-
 
 def audit_file(
     file: Path, *, fix: Path | None = None, graph: Path | None = None, cspace: Path | None = None,
@@ -363,27 +326,20 @@ def audit_file(
     """
     use_countries_beside(file, *(() if cspace is None else (cspace,)))
     sheet = read_sheet(file)
-    knowledge = knowledge_of(sheet, graph=graph, cspace=cspace, index=index, roots=roots)
-    findings = tuple(inspect(sheet, knowledge))
-    mended = None
-    if fix is not None:
-        mended = mend(sheet, knowledge)
-        write_sheet(mended.sheet, file, fix)
-        write_log(mended.log, change_log_path(fix))
-    return Audit(file, sheet.layout.name, len(sheet.rows), findings, mended, fix)
-
-
-def knowledge_of(
-    sheet: Sheet, *, graph: Path | None, cspace: Path | None, index: Path | None, roots: Sequence[str] = ()
-) -> Knowledge:
-    """Gather what is at hand besides the file."""
     sources = [] if cspace is None else [known_from_space(cspace)]
     if graph is not None:
         concepts = [load_concept(name) for name in roots]
         shipped = [load_concept(name) for name in shipped_concepts() if name not in {each.concept for each in concepts}]
         sources.append(known_from_graph(graph, sheet, [*concepts, *shipped]))
-    count, exact = clip_tokens()
-    return Knowledge(sources, count, exact, {} if index is None else near_pairs(index))
+    knowledge = Knowledge(sources, *clip_tokens(), {} if index is None else near_pairs(index))
+    findings, mended = tuple(inspect(sheet, knowledge)), None
+    if fix is not None:
+        mended = mend(sheet, knowledge)
+        write_sheet(mended.sheet, file, fix)
+        columns = {each.name: pl.Int64 if each.name == "row" else pl.String for each in fields(LogLine)}
+        log = pl.DataFrame([asdict(line) for line in mended.log], schema=columns)
+        write_atomically(change_log_path(fix), frame_as_csv(log).encode())
+    return Audit(file, sheet.layout.name, len(sheet.rows), findings, mended, fix)
 
 
 def near_pairs(folder: Path) -> dict[tuple[str, str], float]:

@@ -47,51 +47,33 @@ def build_card(work: Work, release: Path, hand_folder: Path) -> Outcome:
     """Write the card of a release into an empty folder."""
     hand = read_hand(hand_folder)
     held = release_files(release)
-    _clear(work.out)
+    for path in work.out.iterdir():  # begin again where a killed run left something
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
     work.progress.begin(len(held.tables) + len(held.others), "files")
     for name, parquet in sorted(held.tables.items()):
         write_splits(name, parquet, work.out)
         work.progress.advance(1)
-    for relative in held.others:
-        _copied(release / relative, work.out / FILES / relative)
-        work.progress.advance(1)
-    for name in (FIELDS_FILE, TEXT_FILE):
-        _copied(hand_folder / name, work.out / HAND / name)
+    copies = {work.out / FILES / relative: release / relative for relative in held.others}
+    copies |= {work.out / HAND / name: hand_folder / name for name in (FIELDS_FILE, TEXT_FILE)}
+    for to, path in copies.items():
+        to.parent.mkdir(parents=True, exist_ok=True)
+        copy_file(path, to)
+    work.progress.advance(len(held.others))
     carry_manifests(release, work.out)
     facts = facts_of(work.out)
     for name, content in generated(hand, facts).items():
         write_atomically(work.out / name, content)
-    write_atomically(work.out / SUMS, _sums_of(work.out, facts))
+    known = {file.path: file.sha256 for file in described_files(facts.tables, facts.others)}
+    paths = [path for path in plain_files(work.out) if path not in DESCRIPTIVE]
+    sums = (f"{known.get(path) or digest_file(work.out / path)}  {path}\n" for path in paths)
+    write_atomically(work.out / SUMS, "".join(sums).encode())  # in the form that `sha256sum --check` reads
     return outcome(hand, facts, held.left_out)
-
-
-def _clear(folder: Path) -> None:
-    """Begin again where a killed run left something."""
-    for path in folder.iterdir():
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
-
-
-def _copied(path: Path, to: Path) -> None:
-    """Copy a file under a folder that may not be there yet."""
-    to.parent.mkdir(parents=True, exist_ok=True)
-    copy_file(path, to)
 
 
 def generated(hand: Hand, facts: Facts) -> dict[str, bytes]:
     """Give every generated file of a card by name."""
     pages = {page: rendered(page, hand, facts).encode("utf-8") for page in PAGES}
     return {**pages, CROISSANT: croissant_bytes(hand, facts), FACTS: facts.encode()}
-
-
-def _sums_of(folder: Path, facts: Facts) -> bytes:
-    """Write the checksums of a folder in the form that `sha256sum --check` reads."""
-    known = {file.path: file.sha256 for file in described_files(facts.tables, facts.others)}
-    paths = [path for path in plain_files(folder) if path not in DESCRIPTIVE]
-    lines = [f"{known.get(path) or digest_file(folder / path)}  {path}\n" for path in paths]
-    return "".join(lines).encode("utf-8")
 
 
 def outcome(hand: Hand, facts: Facts, left_out: tuple[str, ...]) -> Outcome:
@@ -171,18 +153,14 @@ def check_card(folder: Path, *, sources: Sequence[Path] = (), hand: Path | None 
     except IntegrityError as error:
         found.append(CardFinding(MANIFEST, "manifest-unreadable", "the manifest of the card", str(error)))
     else:
-        found += [CardFinding(MANIFEST, "file-missing", "the manifest of the card", "no such file")] * (
-            manifest is None
-        )
+        if manifest is None:
+            found.append(CardFinding(MANIFEST, "file-missing", "the manifest of the card", "no such file"))
     found += [] if hand is None else _hand_changed(folder, hand)
     missing = {(each.file, each.code) for each in found if each.code == "file-missing"}
     if facts is not None:
         found += (each for each in _rebuilt(folder, written, facts, manifest) if (each.file, each.code) not in missing)
-    found += (
-        []
-        if manifest is None
-        else _outputs(folder, hashes, manifest, {finding.file.split("/")[0] for finding in found})
-    )
+    if manifest is not None:
+        found += _outputs(folder, hashes, manifest, {finding.file.split("/")[0] for finding in found})
     found += check_content(folder, hashes, sources=sources, tables=() if facts is None else facts.tables)
     return tuple(sorted(set(found)))
 

@@ -6,6 +6,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -35,7 +36,6 @@ def is_plain(text: object) -> bool:
 
 
 _LONGEST = 120
-_NOTHING = "nothing"
 
 
 def differences(wanted: Any, found: Any, path: str = "") -> Iterator[tuple[str, str, str]]:  # noqa: ANN401 - JSON
@@ -43,12 +43,11 @@ def differences(wanted: Any, found: Any, path: str = "") -> Iterator[tuple[str, 
     if isinstance(wanted, dict) and isinstance(found, dict):
         for key in sorted({*wanted, *found}):
             inner = f"{path}.{key}" if path else key
-            if key not in found:
-                yield inner, shown(wanted[key]), _NOTHING
-            elif key not in wanted:
-                yield inner, _NOTHING, shown(found[key])
-            else:
+            if key in found and key in wanted:
                 yield from differences(wanted[key], found[key], inner)
+            else:
+                one, other = (shown(there[key]) if key in there else "nothing" for there in (wanted, found))
+                yield inner, one, other
     elif isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
         for number, (one, other) in enumerate(zip(wanted, found, strict=True)):
             yield from differences(one, other, f"{path}[{number}]")
@@ -63,9 +62,6 @@ def shown(value: Any) -> str:  # noqa: ANN401 - JSON
     text = repr(value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
-
-_FINDINGS = 1
-_DAMAGED = 4
 
 _REBUILD = "Build the card again from the release, with --replace."
 _FETCH = "Fetch the folder again, or build the card again from the release."
@@ -153,9 +149,7 @@ class CardFinding:
 
 def exit_code(findings: tuple[CardFinding, ...]) -> int:
     """Say how a check ends: 0 without findings, 4 where bytes are not what was described, else 1."""
-    if not findings:
-        return 0
-    return _DAMAGED if any(CODES[finding.code].damage for finding in findings) else _FINDINGS
+    return 4 if any(CODES[finding.code].damage for finding in findings) else int(bool(findings))
 
 
 _TEXT_SUFFIXES = {".txt", ".md", ".yaml"}
@@ -173,6 +167,7 @@ class Cells:
 
 def _file_cells(name: str, path: Path) -> Iterator[Cells]:
     """Give the columns of a file that is none of the split tables; one that is broken is looked through as text."""
+    between = ""
     try:
         if path.suffix == ".parquet":
             yield from _frame_cells(name, pl.scan_parquet(path, glob=False))
@@ -181,14 +176,12 @@ def _file_cells(name: str, path: Path) -> Iterator[Cells]:
         elif path.suffix in {".json", ".jsonl"}:
             yield from _json_cells(name, path)
         elif path.suffix in _TEXT_SUFFIXES:
-            yield _text_cells(name, path, "\n\n")
+            between = "\n\n"
     except (pl.exceptions.PolarsError, orjson.JSONDecodeError):
-        yield _text_cells(name, path, "\n")
-
-
-def _text_cells(name: str, path: Path, between: str) -> Cells:
-    """Give the pieces of a text."""
-    return Cells(name, "", pl.Series(path.read_bytes().decode("utf-8", "replace").split(between), dtype=pl.String()))
+        between = "\n"
+    if between:
+        pieces = path.read_bytes().decode("utf-8", "replace").split(between)
+        yield Cells(name, "", pl.Series(pieces, dtype=pl.String()))
 
 
 def _frame_cells(name: str, lazy: pl.LazyFrame) -> Iterator[Cells]:
@@ -278,32 +271,26 @@ def _json_values(path: Path) -> Iterator[Any]:
 
 
 def _gathered(name: str, values: Iterable[Any]) -> Iterator[Cells]:
-    """Gather nested values by key."""
+    """Gather everything in nested values by the key that it stands under; a key without texts is noted too."""
     texts: dict[str, set[str]] = {}
     numbers: dict[str, set[float]] = {}
     for value in values:
-        _gather(value, texts, numbers)
+        waiting: list[tuple[str, Any]] = [("", value)]
+        while waiting:
+            key, inner = waiting.pop()
+            if isinstance(inner, Mapping):
+                texts |= {str(below): set() for below in inner if str(below) not in texts}
+                waiting += [(str(below), each) for below, each in inner.items()]
+            elif isinstance(inner, list):
+                waiting += [(key, below) for below in inner]
+            elif isinstance(inner, str):
+                texts.setdefault(key, set()).add(inner)
+            elif isinstance(inner, int | float) and not isinstance(inner, bool):
+                numbers.setdefault(key, set()).add(float(inner))
     for key, found in sorted(texts.items()):
         yield Cells(name, key, pl.Series(sorted(found), dtype=pl.String()))
     for key, listed in sorted(numbers.items()):
         yield Cells(name, key, numbers=pl.Series(sorted(listed), dtype=pl.Float64()))
-
-
-def _gather(value: Any, texts: dict[str, set[str]], numbers: dict[str, set[float]]) -> None:  # noqa: ANN401 - JSON
-    """Sort everything in a nested value by the key that it stands under; a key without texts is noted too."""
-    waiting: list[tuple[str, Any]] = [("", value)]
-    while waiting:
-        key, inner = waiting.pop()
-        if isinstance(inner, Mapping):
-            for name, below in inner.items():
-                texts.setdefault(str(name), set())
-                waiting.append((str(name), below))
-        elif isinstance(inner, list):
-            waiting += [(key, below) for below in inner]
-        elif isinstance(inner, str):
-            texts.setdefault(key, set()).add(inner)
-        elif isinstance(inner, int | float) and not isinstance(inner, bool):
-            numbers.setdefault(key, set()).add(float(inner))
 
 
 _COUNT_NAMES = {
@@ -465,25 +452,10 @@ def _check_text(name: str, text: str, known: SourceTexts | None, keys: Sequence[
     run = None if known is None else known.found_in(text)
     if run is not None:
         yield CardFinding(name, "source-prose", "words of our own", _quoted(run))
-    if name.endswith(".json"):
-        yield from _check_names(name, text)
-
-
-def _check_names(name: str, text: str) -> Iterator[CardFinding]:
-    """Find counts of search results among the keys of a JSON file."""
-    try:
-        waiting = [orjson.loads(text)]
-    except orjson.JSONDecodeError:
-        return
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, dict):
-            for key in value:
-                if re.sub(r"[^a-z]", "", key.lower()) in _COUNT_NAMES:
-                    yield CardFinding(name, "raw-count", "no counts of search results", key)
-            waiting += value.values()
-        elif isinstance(value, list):
-            waiting += value
+    with suppress(orjson.JSONDecodeError):  # which is said elsewhere
+        for cells in _gathered(name, [orjson.loads(text)]) if name.endswith(".json") else ():
+            if re.sub(r"[^a-z]", "", cells.column.lower()) in _COUNT_NAMES:
+                yield CardFinding(name, "raw-count", "no counts of search results", cells.column)
 
 
 def _quoted(text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import msgspec
 import polars as pl
@@ -59,29 +59,28 @@ def write_splits(name: str, parquet: Path, folder: Path) -> list[Path]:
 
 
 def _splits_of(name: str, lazy: pl.LazyFrame) -> Mapping[str, str | None]:
-    """Give the split names of a table and the concept that each one holds."""
+    """Give the split names of a table and the concept that each one holds.
+
+    They are in letters that every host takes; a clash is told apart by a hash.
+    """
     schema = lazy.collect_schema()
     if name in _NEVER_SPLIT or schema.get(_COLUMN) != pl.String() or not _ITEMS & set(schema):
         return {_WHOLE: None}
     concepts = lazy.select(pl.col(_COLUMN).unique()).collect()[_COLUMN].to_list()
     if not concepts or None in concepts or len(concepts) > _MOSTSPLITS:
         return {_WHOLE: None}
-    return dict(_named(sorted(concepts)))
-
-
-def _named(concepts: list[str]) -> Iterator[tuple[str, str]]:
-    """Name a split after its concept, in letters that every host takes; a clash is told apart by a hash."""
-    seen: set[str] = set()
-    for concept in concepts:
-        name = re.sub(r"[^a-z0-9]+", "_", concept.lower()).strip("_")
-        if not name or name in seen or name in _RESERVED or len(name) > 60:
-            name = f"{name[:40]}_{digest(concept)[:8]}".strip("_")
-        seen.add(name)
-        yield name, concept
+    splits: dict[str, str | None] = {}
+    for concept in sorted(concepts):
+        split = re.sub(r"[^a-z0-9]+", "_", concept.lower()).strip("_")
+        if not split or split in {*splits, *_RESERVED} or len(split) > 60:
+            split = f"{split[:40]}_{digest(concept)[:8]}".strip("_")
+        splits[split] = concept
+    return splits
 
 
 FILES = "files"
 
+Value = TypeVar("Value")
 Hashes: TypeAlias = Mapping[str, str]
 NOT_KNOWN: Hashes = MappingProxyType({})  # hashes of files by path, where they were taken already
 
@@ -144,21 +143,15 @@ def scan(folder: Path, name: str) -> pl.LazyFrame:
 
 
 def _file_facts(folder: Path, path: Path, hashes: Hashes, *, split: str = "") -> FileFacts:
-    """Describe one file."""
-    relative = path.relative_to(folder).as_posix()
-    return FileFacts(relative, hashes.get(relative) or digest_file(path), path.stat().st_size, _rows_of(path), split)
-
-
-def _rows_of(path: Path) -> int | None:
-    """Count the rows of a table; None where a file is none."""
-    if path.suffix == ".parquet":
-        return int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())
+    """Describe one file; its rows where it is a table."""
+    relative, rows = path.relative_to(folder).as_posix(), None
     if path.suffix == ".jsonl":
         with path.open("rb") as file:
-            return sum(1 for line in file if line.strip())
-    if path.suffix in {".csv", ".tsv"}:
-        return int(scan_texts(path).select(pl.len()).collect().item())
-    return None
+            rows = sum(1 for line in file if line.strip())
+    elif path.suffix in {".parquet", ".csv", ".tsv"}:
+        lazy = pl.scan_parquet(path, glob=False) if path.suffix == ".parquet" else scan_texts(path)
+        rows = int(lazy.select(pl.len()).collect().item())
+    return FileFacts(relative, hashes.get(relative) or digest_file(path), path.stat().st_size, rows, split)
 
 
 def scan_texts(path: Path) -> pl.LazyFrame:
@@ -174,7 +167,7 @@ def described_files(tables: tuple[CardTable, ...], others: tuple[FileFacts, ...]
     yield from others
 
 
-_MEANINGS: Mapping[str, str] = MappingProxyType(
+MEANINGS: Mapping[str, str] = MappingProxyType(
     {
         "artifact_id": "the Wikidata item, or LLM: or list: and a slug of the name where none is known",
         "qid": "the Wikidata item",
@@ -205,11 +198,6 @@ _MEANINGS: Mapping[str, str] = MappingProxyType(
         "detail": "what the reason is about",
     }
 )
-
-
-def meaning_of(column: str) -> str:
-    """Say what a column means; nothing where it is not one of ours."""
-    return _MEANINGS.get(column, "")
 
 
 _COUNTED = (
@@ -244,7 +232,13 @@ def count_table(folder: Path, name: str) -> Counts:
     identities = [c for c in ("artifact_id", "qid", "name", "prompt_id", "text") if schema.get(c) == pl.String()]
     tallies = {column: _tally(lazy.select(pl.col(column))) for column in columns}
     listed = {column: values for column, values in tallies.items() if len(values) <= _MOST_VALUES}
-    both = {"country", "concept"} <= set(columns) and "country" in listed and "concept" in listed
+    crossed: dict[str, dict[str, int]] = {}
+    if {"country", "concept"} <= listed.keys():
+        pair = [pl.col("country").fill_null(NOTHING), pl.col("concept").fill_null(NOTHING)]
+        for country, concept, rows in sorted(lazy.group_by(pair).len().collect().rows()):
+            crossed.setdefault(country, {})[concept] = rows
+    steps = pl.col("path").list.len()  # a path runs from the root to the artifact itself
+    hop = pl.when(steps > 0).then((steps.cast(pl.Int64) - 1).cast(pl.String)).otherwise(None).alias("hop")
     return Counts(
         rows=int(lazy.select(pl.len()).collect().item()) if schema else 0,
         distinct={
@@ -252,15 +246,9 @@ def count_table(folder: Path, name: str) -> Counts:
             **{column: len(values) for column, values in tallies.items() if column not in listed},
         },
         values=listed,
-        hops=_tally(hops(lazy)) if schema.get("path") == pl.List(pl.String()) else {},
-        country_concept=_crossed(lazy) if both else {},
+        hops=_tally(lazy.select(hop)) if schema.get("path") == pl.List(pl.String()) else {},
+        country_concept=crossed,
     )
-
-
-def hops(lazy: pl.LazyFrame) -> pl.LazyFrame:
-    """Give each row's distance from its root: a path runs from the root to the artifact itself."""
-    steps = pl.col("path").list.len()
-    return lazy.select(pl.when(steps > 0).then((steps.cast(pl.Int64) - 1).cast(pl.String)).otherwise(None).alias("hop"))
 
 
 def _tally(column: pl.LazyFrame) -> dict[str, int]:
@@ -270,27 +258,16 @@ def _tally(column: pl.LazyFrame) -> dict[str, int]:
     return dict(sorted(rows, key=lambda row: (len(row[0]), row[0]) if row[0].isdigit() else (1_000, row[0])))
 
 
-def _crossed(lazy: pl.LazyFrame) -> dict[str, dict[str, int]]:
-    """Count rows by country and concept."""
-    pair = [pl.col("country").fill_null(NOTHING), pl.col("concept").fill_null(NOTHING)]
-    counts: dict[str, dict[str, int]] = {}
-    for country, concept, rows in sorted(lazy.group_by(pair).len().collect().rows()):
-        counts.setdefault(country, {})[concept] = rows
-    return counts
-
-
 def agreement_in(folder: Path, tables: Sequence[CardTable]) -> Iterator[Mapping[str, object]]:
     """Take the coefficients of agreement that the release's own table of scores has."""
     for table in tables:
-        if table.name not in {"scores", "agreement"} or not {"metric", "value"} <= {c.name for c in table.columns}:
-            continue
-        wanted = pl.any_horizontal(pl.col("metric").str.contains(word, literal=True) for word in _COEFFICIENTS)
-        kept = [
-            c.name
-            for c in table.columns
-            if c.name in {"metric", "concept", "params", "value", "ci_low", "ci_high", "n"}
-        ]
-        yield from scan(folder, table.name).filter(wanted).select(kept).collect().to_dicts()
+        names = [column.name for column in table.columns]
+        if table.name in {"scores", "agreement"} and {"metric", "value"} <= set(names):
+            wanted = pl.any_horizontal(pl.col("metric").str.contains(word, literal=True) for word in _COEFFICIENTS)
+            kept = [
+                name for name in names if name in {"metric", "concept", "params", "value", "ci_low", "ci_high", "n"}
+            ]
+            yield from scan(folder, table.name).filter(wanted).select(kept).collect().to_dicts()
 
 
 # What lies in a release folder, and what of it goes into a card.
@@ -328,7 +305,14 @@ def release_files(folder: Path) -> ReleaseFiles:
             expected="a folder with a manifest.json, as cspace release and prompts build write it",
         )  # fmt: skip
     paths = list(plain_files(folder))
-    _held_to_manifest(folder, manifest)
+    for name, record in manifest.outputs.items():
+        path = folder / name
+        found = digest_file(path) if path.is_file() else digest_tree(path)[0] if path.is_dir() else "no such file"
+        if found != record.sha256:
+            raise IntegrityError(
+                "a file of the release is not the one its manifest names", where=str(path),
+                expected=f"SHA-256 {record.sha256}", found=found, hint="Run the release again.",
+            )  # fmt: skip
     tables, others, left_out = {}, [], []
     for relative in paths:
         path = Path(relative)
@@ -343,25 +327,6 @@ def release_files(folder: Path) -> ReleaseFiles:
     if not tables:
         raise UsageError("nothing to describe", where=str(folder), expected="at least one Parquet table in the folder")
     return ReleaseFiles(manifest, tables, tuple(others), tuple(left_out))
-
-
-def _held_to_manifest(folder: Path, manifest: Manifest) -> None:
-    """Make sure that each output of the release is there with the bytes that its manifest names."""
-    for name, record in manifest.outputs.items():
-        path = folder / name
-        found = hash_of(path)
-        if found != record.sha256:
-            raise IntegrityError(
-                "a file of the release is not the one its manifest names", where=str(path),
-                expected=f"SHA-256 {record.sha256}", found=found, hint="Run the release again.",
-            )  # fmt: skip
-
-
-def hash_of(path: Path) -> str:
-    """Hash an output as a manifest does: a file, or a folder of files as one."""
-    if path.is_dir():
-        return digest_tree(path)[0]
-    return digest_file(path) if path.is_file() else "no such file"
 
 
 def plain_files(folder: Path) -> Iterator[str]:
@@ -429,19 +394,6 @@ def carried_manifests(folder: Path) -> tuple[Manifest, ...]:
     if not paths:
         raise IntegrityError("the card carries no manifest", where=str(source), hint="Build the card again.")
     return tuple(manifest for manifest in map(read_manifest, paths) if manifest is not None)
-
-
-def not_at_hand(manifests: Sequence[Manifest]) -> Iterator[tuple[str, str, str]]:
-    """Give stage, name and hash of every input that a stage made whose own manifest is not among those given."""
-    known = {(m.stage, m.sha256) for m in manifests}
-    known |= {(m.stage, output.sha256) for m in manifests for output in m.outputs.values()}
-    missing = {
-        (record.stage, record.name, record.sha256)
-        for manifest in manifests
-        for record in manifest.inputs.values()
-        if record.stage and (record.stage, record.sha256) not in known
-    }
-    yield from sorted(missing)
 
 
 FACTS = "facts.json"
@@ -566,41 +518,47 @@ def facts_of(folder: Path, hashes: Mapping[str, str] = NOT_KNOWN) -> Facts:
     manifests = carried_manifests(folder)
     tables = tables_in(folder, hashes)
     others = sorted(path for path in (folder / FILES).rglob("*") if path.is_file())
+    known = {(m.stage, m.sha256) for m in manifests}
+    known |= {(m.stage, output.sha256) for m in manifests for output in m.outputs.values()}
+    inputs = [record for m in manifests for record in m.inputs.values() if record.stage]
+    agreed = [
+        {"stage": m.stage, "note": key, "value": value}
+        for m in manifests
+        for key, value in sorted(m.notes.items())
+        if "agreement" in key
+    ]
+    drops = ((m.stage, *each) for m in manifests for each in sorted(m.drops.items(), key=lambda one: (-one[1], one[0])))
+    checked = any(table.name == SPACE_CHECK.name for table in tables)
     return Facts(
         release=manifests[0].key, tables=tables, others=tuple(_file_facts(folder, path, hashes) for path in others),
         counts={table.name: count_table(folder, table.name) for table in tables}, stages=_stages_of(manifests),
-        not_at_hand=tuple(not_at_hand(manifests)), dumps=_dumps_of(manifests), drops=_drops_of(manifests),
-        agreement=(*agreement_in(folder, tables), *_agreement_notes(manifests)), checked=_checked(folder, tables),
+        not_at_hand=tuple(sorted({
+            (each.stage, each.name, each.sha256) for each in inputs if (each.stage, each.sha256) not in known
+        })),
+        dumps=_dumps_of(manifests), drops=tuple(Drop(*each) for each in drops),
+        agreement=(*agreement_in(folder, tables), *agreed),
+        checked=tuple(check_lines(scan(folder, SPACE_CHECK.name).collect())) if checked else (),
     )  # fmt: skip
-
-
-def _checked(folder: Path, tables: Sequence[CardTable]) -> tuple[tuple[str, str, str, str], ...]:
-    """Read what people found who judged a sample of the cultural space."""
-    known = any(table.name == SPACE_CHECK.name for table in tables)
-    return tuple(check_lines(scan(folder, SPACE_CHECK.name).collect())) if known else ()
-
-
-def _agreement_notes(manifests: Sequence[Manifest]) -> list[Mapping[str, object]]:
-    """Take what stages noted of how far judges agree."""
-    return [
-        {"stage": manifest.stage, "note": key, "value": value}
-        for manifest in manifests
-        for key, value in sorted(manifest.notes.items())
-        if "agreement" in key
-    ]
 
 
 def _stages_of(manifests: Sequence[Manifest]) -> tuple[StageFacts, ...]:
-    """Describe the stages, the release's own first."""
+    """Describe the stages, the release's own first; sources are inputs that no stage made, the dump apart."""
     return tuple(
         StageFacts(
-            manifest.stage, manifest.key, dict(sorted(manifest.code.items())), dict(sorted(manifest.packages.items())),
-            dict(sorted(manifest.seeds.items())), dict(sorted(manifest.counts.items())),
-            dict(sorted(_flattened(manifest.notes))), tuple(_settings_of(manifest.options)),
-            tuple(_sources_of(manifest)),
+            manifest.stage, manifest.key, _sorted(manifest.code), _sorted(manifest.packages), _sorted(manifest.seeds),
+            _sorted(manifest.counts), dict(sorted(_flattened(manifest.notes))), tuple(_settings_of(manifest.options)),
+            tuple(
+                Source(role, record.name, record.sha256)
+                for role, record in sorted(manifest.inputs.items())
+                if not record.stage and not (manifest.stage == _INGEST and _DUMP_ROLE.match(role))
+            ),
         )
         for manifest in manifests
     )  # fmt: skip
+
+
+def _sorted(counts: Mapping[str, Value]) -> dict[str, Value]:
+    return dict(sorted(counts.items()))
 
 
 def _flattened(notes: Mapping[str, object], within: str = "") -> Iterator[tuple[str, str]]:
@@ -630,32 +588,11 @@ def _settings_of(options: Mapping[str, object], within: str = "") -> Iterator[Se
             yield from _settings_of(value, path)
 
 
-def _sources_of(manifest: Manifest) -> Iterator[Source]:
-    """Find the inputs that no stage made, the dump apart."""
-    for role, record in sorted(manifest.inputs.items()):
-        if not record.stage and not _is_dump(manifest, role):
-            yield Source(role, record.name, record.sha256)
-
-
-def _is_dump(manifest: Manifest, role: str) -> bool:
-    """Tell whether an input is a part of a dump."""
-    return manifest.stage == _INGEST and _DUMP_ROLE.match(role) is not None
-
-
 def _dumps_of(manifests: Sequence[Manifest]) -> tuple[Dump, ...]:
     """Find the dumps behind a release, in the order in which they were read."""
     return tuple(
         Dump(record.name, record.sha256, "-".join(found.groups()) if (found := _DATE.search(record.name)) else "")
         for manifest in manifests
         for role, record in sorted(manifest.inputs.items(), key=lambda item: (len(item[0]), item[0]))
-        if _is_dump(manifest, role)
-    )
-
-
-def _drops_of(manifests: Sequence[Manifest]) -> tuple[Drop, ...]:
-    """Gather what every stage left out."""
-    return tuple(
-        Drop(manifest.stage, reason, count)
-        for manifest in manifests
-        for reason, count in sorted(manifest.drops.items(), key=lambda item: (-item[1], item[0]))
+        if manifest.stage == _INGEST and _DUMP_ROLE.match(role)
     )

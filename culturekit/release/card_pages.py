@@ -9,8 +9,8 @@ import yaml
 
 from culturekit.builders.space.checked import UNCHECKED
 from culturekit.core.errors import counted, printable
-from culturekit.release.card_facts import NOTHING, CardTable, ColumnFacts, Facts, described_files, meaning_of
-from culturekit.release.card_hand import MARKER, Fields, Hand
+from culturekit.release.card_facts import MEANINGS, NOTHING, ColumnFacts, Facts, described_files
+from culturekit.release.card_hand import MARKER, Change, Fields, Hand
 
 _OBEYED = re.compile(r"([\\`*_{}\[\]()#+\-!|~$=@]|:(?=//)|(?<=www)\.)")
 """What Markdown, or a host's extension of it, would take for more than a character."""
@@ -72,7 +72,7 @@ def schema(facts: Facts) -> str:
     """List the columns of each table."""
     parts = []
     for one in facts.tables:
-        cells = [(code(c.name), code(c.type), f"{c.nulls:,}", escaped(meaning_of(c.name))) for c in one.columns]
+        cells = [(code(c.name), code(c.type), f"{c.nulls:,}", escaped(MEANINGS.get(c.name, ""))) for c in one.columns]
         parts.append(f"**{escaped(one.name)}**\n\n{table(('Column', 'Type', 'Null in rows', 'Meaning'), cells)}")
     return "\n\n".join(parts)
 
@@ -347,15 +347,13 @@ def line(label: str, text: str | None) -> list[str]:
     return [f"- {label}: {_in_one_line(text)}"]
 
 
-def _changes(fields: Fields) -> list[str]:
-    """Write the changelog."""
-    return [
-        f"- {_in_one_line(change.version)} ({_in_one_line(change.date)}): {' '.join(map(_in_one_line, change.changes))}"
-        for change in fields.changelog
-    ] or [f"- Changes: {MARKER}"]
+def _change_line(change: Change) -> str:
+    """Write what changed in one version."""
+    changes = " ".join(map(_in_one_line, change.changes))
+    return f"- {_in_one_line(change.version)} ({_in_one_line(change.date)}): {changes}"
 
 
-_LINES = {
+_LINES: Mapping[str, Callable[[Fields], list[str]]] = {
     "creators": lambda f: line("Made by", ", ".join(f.creators)),
     "contact": lambda f: line("Contact", f.contact),
     "homepage": lambda f: line("Home", f.homepage) if f.homepage else [],
@@ -365,50 +363,40 @@ _LINES = {
     "citation": lambda f: line("Cite as", f.citation) if f.citation else [],
     "dump_date": lambda f: line("Date of the dump", f.dump_date) if f.dump_date else [],
     "annotators": lambda f: [*line("Annotators", f.annotators.who), *line("Pay", f.annotators.pay)],
-    "changelog": _changes,
+    "changelog": lambda f: [_change_line(change) for change in f.changelog] or [f"- Changes: {MARKER}"],
 }
 """How each field is written."""
 
 
 def _hub_header(fields: Fields, facts: Facts) -> str:
-    """Write the header; the safe dumper quotes whatever YAML would take for something else."""
+    """Write the header: where the splits of each table lie, and its columns.
+
+    The safe dumper quotes whatever YAML would take for something else.
+    """
     licence = (fields.licence.id or "unknown").lower()
     header: dict[str, Any] = {"pretty_name": fields.title or fields.name, "license": licence}
-    if fields.languages:
-        header["language"] = list(fields.languages)
-    if fields.tags:
-        header["tags"] = list(fields.tags)
+    header |= {"language": list(fields.languages)} if fields.languages else {}
+    header |= {"tags": list(fields.tags)} if fields.tags else {}
+    rows = facts.main.rows
+    largest = "n>1T" if rows >= 10**12 else "1B<n<10B"
+    header["size_categories"] = [next((name for limit, name in _SIZES if rows < limit), largest)]
     shown = [table for table in facts.tables if table.columns and table.rows]
-    header["size_categories"] = [_size_of(facts.main.rows)]
-    header["configs"] = [_config_of(table, default=table is facts.main) for table in shown]
-    header["dataset_info"] = [_info_of(table) for table in shown]
+    header["configs"] = [
+        {"config_name": table.name, **({"default": True} if table is facts.main else {}),
+         "data_files": [{"split": file.split, "path": file.path} for file in table.files]}
+        for table in shown
+    ]  # fmt: skip
+    header["dataset_info"] = [
+        {
+            "config_name": table.name,
+            "features": [_feature_of(column) for column in table.columns],
+            "splits": [{"name": f.split, "num_bytes": f.bytes, "num_examples": f.rows} for f in table.files],
+            **dict.fromkeys(("download_size", "dataset_size"), sum(file.bytes for file in table.files)),
+        }
+        for table in shown
+    ]
     text = yaml.safe_dump(header, sort_keys=False, allow_unicode=False, width=1_000)
     return f"---\n{text}---"
-
-
-def _size_of(rows: int) -> str:
-    """Name the size category of the host."""
-    return next((name for limit, name in _SIZES if rows < limit), "n>1T" if rows >= 10**12 else "1B<n<10B")
-
-
-def _config_of(table: CardTable, *, default: bool) -> dict[str, Any]:
-    """Describe where the splits of a table lie."""
-    config: dict[str, Any] = {"config_name": table.name}
-    if default:
-        config["default"] = True
-    config["data_files"] = [{"split": file.split, "path": file.path} for file in table.files]
-    return config
-
-
-def _info_of(table: CardTable) -> dict[str, Any]:
-    """Describe the columns of a table."""
-    return {
-        "config_name": table.name,
-        "features": [_feature_of(column) for column in table.columns],
-        "splits": [{"name": f.split, "num_bytes": f.bytes, "num_examples": f.rows} for f in table.files],
-        "download_size": sum(file.bytes for file in table.files),
-        "dataset_size": sum(file.bytes for file in table.files),
-    }
 
 
 def _feature_of(column: ColumnFacts) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from functools import cache, lru_cache
 
 from culturekit.builders.filtering.cspace_filter import name_problem
 from culturekit.llm.untrusted import reveal, without_hidden_characters
-from culturekit.release.findings import Code, Finding, Knowledge, Source, Turn, check, quoted
+from culturekit.release.findings import Code, Finding, Knowledge, Turn, check, quoted
 from culturekit.release.sheet import Row, Sheet, fold, item_of, same_artifact, tidy
 
 HIDDEN = Code(
@@ -119,17 +119,10 @@ def white_space(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
     """Look at every text that is not blank altogether; a blank one is missing, which other checks say."""
     for number, column, text in sheet.texts():
         if text.strip() and (wanted := tidy(text)) != text:
-            yield WHITE_SPACE.rewrite(f"{kind_of(text)} in {quoted(text)}", number, column, text, wanted=wanted)
-
-
-def kind_of(text: str) -> str:
-    """Name the slip."""
-    odd = sorted({f"U+{ord(character):04X}" for character in text if character.isspace() and character != " "})
-    if odd:
-        return f"white space other than a plain space ({', '.join(odd)})"
-    if text != text.strip():
-        return "a space at the beginning or the end"
-    return "several spaces in a row"
+            odd = sorted({f"U+{ord(character):04X}" for character in text if character.isspace() and character != " "})
+            kind = "several spaces in a row" if text == text.strip() else "a space at the beginning or the end"
+            kind = f"white space other than a plain space ({', '.join(odd)})" if odd else kind
+            yield WHITE_SPACE.rewrite(f"{kind} in {quoted(text)}", number, column, text, wanted=wanted)
 
 
 # Names that no artifact can have, that belong to another concept, or that stand under two.
@@ -167,32 +160,21 @@ OTHER_CONCEPT = Code(
 
 @check(Turn.ROW, OTHER_CONCEPT)
 def other_concepts(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
-    """Hold the concept of every row against what is known."""
+    """Hold the concept of every row against what is known; an item that a source knows is asked before a name."""
     for row in sheet.rows:
-        concept, name = sheet.concept(row), fold(sheet.text(row, "name"))
-        if concept is None:
-            continue
-        for source in knowledge.sources:
-            known = concepts_in(source, item_of(sheet, row), name)
+        concept, item = sheet.concept(row), item_of(sheet, row)
+        for source in knowledge.sources if concept is not None else ():
+            known = source.concepts_of_item.get(item or "")
+            if known is None and not item:
+                known = source.concepts_of_name.get(fold(sheet.text(row, "name")))
             if known and concept not in known:
-                yield otherwise(sheet, row, source.name, sorted(known))
+                name, listed = sheet.text(row, "name") or sheet.text(row, "id"), ", ".join(sorted(known))
+                yield OTHER_CONCEPT.set_aside(
+                    f"{quoted(name)} is given as {concept}; {source.name} knows it as {listed}", row,
+                    sheet.column("name" if sheet.has("name") else "id"), name,
+                    suggestion=f"move it to {listed}, or name another artifact",
+                )  # fmt: skip
                 break
-
-
-def concepts_in(source: Source, item: str | None, name: str) -> frozenset[str]:
-    """Give the concepts that a source knows an artifact under; an item it knows is asked before a name."""
-    known = source.concepts_of_item.get(item or "")
-    return known if known is not None else frozenset() if item else source.concepts_of_name.get(name, frozenset())
-
-
-def otherwise(sheet: Sheet, row: Row, source: str, known: list[str]) -> Finding:
-    """Say under which concepts an artifact is known."""
-    name = sheet.text(row, "name") or sheet.text(row, "id")
-    return OTHER_CONCEPT.set_aside(
-        f"{quoted(name)} is given as {sheet.concept(row)}; {source} knows it as {', '.join(known)}", row,
-        sheet.column("name" if sheet.has("name") else "id"), name,
-        suggestion=f"move it to {', '.join(known)}, or name another artifact",
-    )  # fmt: skip
 
 
 UNDER_TWO = Code(
@@ -203,26 +185,22 @@ UNDER_TWO = Code(
 
 @check(Turn.FILE, UNDER_TWO)
 def two_concepts(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
-    """Gather the rows of each name and country."""
-    seen: dict[tuple[str, str], list[Row]] = {}
+    """Say where rows of one name and country differ in concept; items that differ make them two artifacts."""
+    seen: dict[tuple[str, str], Row] = {}
+    later: dict[tuple[str, str], list[Row]] = {}
     for row in sheet.rows:
         name, country = fold(sheet.text(row, "name")), sheet.country(row)
         if name and country is not None and sheet.concept(row) is not None:
-            seen.setdefault((name, country.iso), []).append(row)
-    for rows in seen.values():
-        if len(rows) > 1:
-            yield from under_two(sheet, rows)
-
-
-def under_two(sheet: Sheet, rows: list[Row]) -> Iterator[Finding]:
-    """Say where rows of one name and country differ in concept; items that differ make them two artifacts."""
-    first = rows[0]
-    for row in rows[1:]:
-        if sheet.concept(row) != sheet.concept(first) and same_artifact(sheet, first, row):
-            aside = first if item_of(sheet, first) is None and item_of(sheet, row) is not None else row
-            other = row if aside is first else first
-            yield UNDER_TWO.set_aside(
-                f"{quoted(sheet.text(row, 'name'))} stands under {sheet.concept(first)} (row {first.number}) and "
-                f"{sheet.concept(row)} (row {row.number})", aside, sheet.column("name"), sheet.text(aside, "name"),
-                suggestion=f"keep row {other.number}, or give each its QID",
-            )  # fmt: skip
+            key = (name, country.iso)
+            if seen.setdefault(key, row) is not row:
+                later.setdefault(key, []).append(row)
+    for key in (key for key in seen if key in later):
+        for first, row in ((seen[key], row) for row in later[key]):
+            if sheet.concept(row) != sheet.concept(first) and same_artifact(sheet, first, row):
+                aside = first if item_of(sheet, first) is None and item_of(sheet, row) is not None else row
+                other = row if aside is first else first
+                yield UNDER_TWO.set_aside(
+                    f"{quoted(sheet.text(row, 'name'))} stands under {sheet.concept(first)} (row {first.number}) and "
+                    f"{sheet.concept(row)} (row {row.number})", aside, sheet.column("name"), sheet.text(aside, "name"),
+                    suggestion=f"keep row {other.number}, or give each its QID",
+                )  # fmt: skip

@@ -63,7 +63,7 @@ def look_at_public_id(sheet: Sheet, row: Row) -> Iterator[Finding]:
     if QID.fullmatch(stripped):
         return
     if stripped == NO_ITEM:
-        yield without_qid(row, name, "id", stated)
+        yield WITHOUT_QID.finding(f"{quoted(name)} has no QID", row, "id", stated, suggestion="look it up")
         return
     if stripped and fold(stripped) == fold(name):
         beside = f"; its QID stands in {SLIPPED}: {slipped}" if moved != NO_ITEM else ""
@@ -103,13 +103,7 @@ def look_at_our_ids(sheet: Sheet, row: Row) -> Iterator[Finding]:
             (Change(row.number, cells),),
         )  # fmt: skip
     elif not qid:
-        yield without_qid(row, name, "qid", stated)
-
-
-def without_qid(row: Row, name: str, column: str, stated: str) -> Finding:
-    """Say that a QID is missing."""
-    message = f"{quoted(name)} has no QID"
-    return WITHOUT_QID.finding(message, row, column, stated, suggestion="look it up")
+        yield WITHOUT_QID.finding(f"{quoted(name)} has no QID", row, "qid", stated, suggestion="look it up")
 
 
 def not_an_id(row: Row, column: str, stated: str, suggestion: str, changes: tuple[Change, ...]) -> Finding:
@@ -141,9 +135,10 @@ def statements(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
 def broken(sheet: Sheet, column: str) -> Iterator[Finding]:
     """Find what is no item. A bare QID where `id` has none is another slip, and not touched here."""
     for row in sheet.rows:
-        cell = row.text(column)
+        cell, identifier = row.text(column), sheet.text(row, "id").strip()
         parts = parts_of(cell)
-        if parts is None or (column == "P361" and not cell.strip().startswith("[") and slipped(sheet.text(row, "id"))):
+        slipped = column == SLIPPED and identifier != NO_ITEM and not identifier.startswith("Q")
+        if parts is None or (slipped and not cell.strip().startswith("[")):
             continue
         items = items_of(cell)
         odd = [part for part in parts if part not in items]
@@ -153,12 +148,6 @@ def broken(sheet: Sheet, column: str) -> Iterator[Finding]:
             message = f"{', '.join(map(quoted, odd))} in {column} is no item" if odd else f"{quoted(cell)} is no list"
             value = ", ".join(odd) or cell
             yield BROKEN_STATEMENT.rewrite(message, row, column, value, wanted=wanted)
-
-
-def slipped(identifier: str) -> bool:
-    """Tell whether `id` holds something else, so that a bare value beside it may be the identifier."""
-    stripped = identifier.strip()
-    return stripped != "LLM" and not stripped.startswith("Q")
 
 
 def empties(sheet: Sheet, column: str) -> Iterator[Finding]:
@@ -189,22 +178,26 @@ ELSEWHERE = Code(
 
 @check(Turn.ROW, DISAGREES, ELSEWHERE)
 def item_countries(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
-    """Hold the country of every row against its item's."""
+    """Hold the country of every row against its item's: what it states itself, where that is known, and sources."""
     open_places: dict[str, dict[str, int]] = {}
+    known = by_qid()
     for row in sheet.rows:
         country, item = sheet.country(row), sheet.text(row, "id").strip()
         if country is None:
             continue
-        stated = stated_in(row)
-        sources = [("the row's P495 and P17", stated)] if stated else []
-        sources += [
-            (source.name, sorted(source.countries_of_item[item]))
-            for source in knowledge.sources
-            if source.countries_of_item.get(item)
-        ]
+        named = [known[one] for name in COUNTRY_PROPERTIES for one in items_of(row.text(name)) if one in known]
+        sources = [("the row's P495 and P17", list(dict.fromkeys(each.iso for each in named)))] if named else []
+        sources += [(source.name, sorted(source.countries_of_item.get(item, ()))) for source in knowledge.sources]
+        sources = [(where, isos) for where, isos in sources if isos]
         against = [(where, isos) for where, isos in sources if country.iso not in isos]
         if against:
-            yield disagreement(sheet, row, item, country.name, against)
+            listed = "; ".join(
+                f"{where}: {', '.join(countries()[iso].name for iso in isos)}" for where, isos in against
+            )
+            yield DISAGREES.set_aside(
+                f"{quoted(item)} stands in {country.name}; {listed}", row, sheet.column("country"), item,
+                suggestion="look up which of the two is wrong",
+            )  # fmt: skip
         elif not sources and item.startswith("Q"):
             open_places.setdefault(item, {}).setdefault(country.iso, row.number)
     for item, places in open_places.items():
@@ -213,24 +206,6 @@ def item_countries(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
                 f"{item} stands in {', '.join(sorted(places))}", max(places.values()), sheet.column("id"), item,
                 suggestion="give --graph or --cspace, which know the item's countries",
             )  # fmt: skip
-
-
-def stated_in(row: Row) -> list[str]:
-    """List the ISO codes of the countries that a row states in the public layout; unknown ones say nothing."""
-    known = by_qid()
-    stated = [item for name in COUNTRY_PROPERTIES for item in items_of(row.text(name))]
-    return list(dict.fromkeys(known[item].iso for item in stated if item in known))
-
-
-def disagreement(
-    sheet: Sheet, row: Row, item: str, country: str, against: Sequence[tuple[str, Sequence[str]]]
-) -> Finding:
-    """Say who says otherwise."""
-    listed = "; ".join(f"{where}: {', '.join(countries()[iso].name for iso in isos)}" for where, isos in against)
-    return DISAGREES.set_aside(
-        f"{quoted(item)} stands in {country}; {listed}", row, sheet.column("country"), item,
-        suggestion="look up which of the two is wrong",
-    )  # fmt: skip
 
 
 # Rows that say what another row says: the same prompt, artifact or name, or nearly the same.

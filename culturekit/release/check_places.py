@@ -5,14 +5,13 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from statistics import median
-from typing import Any
 
 import pycountry
 
 from culturekit.builders.country_names import country_code
 from culturekit.builders.space.public_cube import CONCEPTS
 from culturekit.core.errors import counted
-from culturekit.kg.countries import Country, countries
+from culturekit.kg.countries import countries
 from culturekit.release.findings import Change, Code, Finding, Knowledge, Turn, check, quoted
 from culturekit.release.sheet import Row, Sheet, fold
 
@@ -30,20 +29,24 @@ SEVERAL = re.compile(r"\s*(?:[,;/&|]|\band\b|\bor\b)\s*")
 
 @check(Turn.CELL, COUNTRY_UNKNOWN, COUNTRY_AMBIGUOUS, COUNTRY_SPELLING)
 def countries_named(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
-    """Look at the country of every row; a prompt of no country may leave it open."""
-    column = sheet.column("country")
+    """Look at the country of every row; a prompt of a kind that names none may leave it open."""
+    column, of_space, of_prompts = (
+        sheet.column("country"),
+        sheet.layout.name == "cspace",
+        sheet.layout.name == "prompts",
+    )
     for row in sheet.rows:
         country = sheet.country(row)
-        if country is not None:
-            yield from named_otherwise(sheet, row, country)
-        elif not may_be_open(sheet, row):
-            yield name_it(sheet, row, column)
-
-
-def may_be_open(sheet: Sheet, row: Row) -> bool:
-    """Tell whether a prompt is of a kind that names no country."""
-    stated = sheet.text(row, "country").strip()
-    return sheet.layout.name == "prompts" and not stated and row.cells.get("kind") != "cube"
+        if country is None:
+            is_blank = not sheet.text(row, "country").strip()
+            if not (of_prompts and is_blank and row.cells.get("kind") != "cube"):
+                yield name_it(sheet, row, column)
+            continue
+        for named, wanted in (("country_name", country.name), ("continent", country.continent)) if of_space else ():
+            stated = row.cells.get(named)
+            if named in sheet.columns and stated != wanted:
+                message = f"{country.iso} is {wanted}, not {quoted(str(stated))}"
+                yield COUNTRY_SPELLING.rewrite(message, row, named, str(stated), wanted=wanted)
 
 
 def name_it(sheet: Sheet, row: Row, column: str) -> Finding:
@@ -78,27 +81,14 @@ def elsewhere(words: str) -> set[str]:
     """Look for words in the names of all countries and of their parts: Korea is two; what one is called is that one."""
     if not words:
         return set()
-    called = {entry.name for entry in pycountry.countries if words in map(fold, names_of(entry))}
+    kinds = ("name", "common_name", "official_name")
+    called = {one.name for one in pycountry.countries if words in (fold(getattr(one, kind, "")) for kind in kinds)}
     if called:
         return called
     among = re.compile(rf"\b{re.escape(words)}\b")
     found = {entry.name for entry in pycountry.countries if among.search(fold(entry.name))}
     parts = {f"{part.name} ({part.country.name})" for part in pycountry.subdivisions if fold(part.name) == words}
     return found | parts
-
-
-def names_of(entry: Any) -> Iterator[str]:  # noqa: ANN401 - pycountry has no types
-    """Give the names of ISO 3166-1."""
-    return (getattr(entry, kind) for kind in ("name", "common_name", "official_name") if hasattr(entry, kind))
-
-
-def named_otherwise(sheet: Sheet, row: Row, country: Country) -> Iterator[Finding]:
-    """Say where a table's name of a country does not go with its code."""
-    for column, wanted in (("country_name", country.name), ("continent", country.continent)):
-        stated = row.cells.get(column)
-        if column in sheet.columns and sheet.layout.name == "cspace" and stated != wanted:
-            message = f"{country.iso} is {wanted}, not {quoted(str(stated))}"
-            yield COUNTRY_SPELLING.rewrite(message, row, column, str(stated), wanted=wanted)
 
 
 CONCEPT_UNKNOWN = Code(
@@ -113,25 +103,19 @@ CONCEPT_MIXED = Code(
 @check(Turn.CELL, CONCEPT_UNKNOWN, CONCEPT_SPELLING, CONCEPT_MIXED)
 def concepts_named(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
     """Look at the concept of every row, then at the names that each concept goes by."""
-    names = {fold(name): name for name in CONCEPTS}
+    names, column = {fold(name): name for name in CONCEPTS}, sheet.column("concept")
     names |= {fold(known): known for row in sheet.rows if (known := sheet.concept(row)) and known == fold(known)}
     for row in sheet.rows:
-        stated = sheet.text(row, "concept").strip()
+        text = sheet.text(row, "concept")
+        stated = text.strip()
         spelled = names.get(fold(stated))
         if spelled is not None and stated != spelled:
-            yield about_concept(CONCEPT_SPELLING, sheet, row, f"{quoted(stated)} is {spelled}", spelled)
+            yield CONCEPT_SPELLING.rewrite(f"{quoted(stated)} is {spelled}", row, column, text, wanted=spelled)
         elif sheet.concept(row) is None:
-            yield about_concept(CONCEPT_UNKNOWN, sheet, row, f"{quoted(stated)} is no concept", None)
+            suggestion = f"one of {', '.join(sorted(set(CONCEPTS.values())))}"
+            message = f"{quoted(stated)} is no concept"
+            yield CONCEPT_UNKNOWN.set_aside(message, row, column, text, suggestion=suggestion)
     yield from mixed(sheet)
-
-
-def about_concept(code: Code, sheet: Sheet, row: Row, message: str, wanted: str | None) -> Finding:
-    """Say what is wrong with a concept."""
-    column, stated = sheet.column("concept"), sheet.text(row, "concept")
-    if wanted is not None:
-        return code.rewrite(message, row, column, stated, wanted=wanted)
-    suggestion = f"one of {', '.join(sorted(set(CONCEPTS.values())))}"
-    return code.set_aside(message, row, column, stated, suggestion=suggestion)
 
 
 def mixed(sheet: Sheet) -> Iterator[Finding]:

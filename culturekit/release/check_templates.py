@@ -95,52 +95,40 @@ def template_slips(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
 
 
 def look(sheet: Sheet, row: Row, slip: Slip, known: dict[str, dict[str, str]]) -> Finding:
-    """Say what is wrong with a prompt."""
-    concept, name, text = sheet.concept(row), sheet.text(row, "name"), sheet.text(row, "prompt")
+    """Say what is wrong with a prompt; of a name that is not the row's, what that is where it is known."""
+    concept, name, text = str(sheet.concept(row)), sheet.text(row, "name"), sheet.text(row, "prompt")
     if not text.strip():
         return finding_for(MISSING, f"{quoted(name)} has no prompt", sheet, row, slip)
-    if slip.kind == "name":
-        return wrong_name(sheet, row, slip, str(concept), known)
-    return finding_for(SIMPLE[slip.kind], message_of(slip, text), sheet, row, slip)
+    if slip.kind != "name":
+        return finding_for(SIMPLE[slip.kind], message_of(slip, text), sheet, row, slip)
+    code, message = NAME_DIFFERS, f"the prompt names {quoted(slip.found)}, the row {quoted(slip.wanted)}"
+    concepts = known.get(fold(slip.found), {})
+    if concepts and concept not in concepts:
+        elsewhere = " and ".join(f"{other} ({where})" for other, where in sorted(concepts.items()))
+        code, message = NAME_CONCEPT, f"{message}; {quoted(slip.found)} is {elsewhere}, not {concept}"
+    return finding_for(code, message, sheet, row, slip)
 
 
-def wrong_name(sheet: Sheet, row: Row, slip: Slip, concept: str, known: dict[str, dict[str, str]]) -> Finding:
-    """Say that a prompt names something else, and what that is where it is known."""
-    elsewhere = concepts_elsewhere(slip.found, concept, known)
-    message = f"the prompt names {quoted(slip.found)}, the row {quoted(slip.wanted)}"
-    if elsewhere:
-        message += f"; {quoted(slip.found)} is {elsewhere}, not {concept}"
-    return finding_for(NAME_CONCEPT if elsewhere else NAME_DIFFERS, message, sheet, row, slip)
-
-
-def concepts_elsewhere(name: str, concept: str, known: dict[str, dict[str, str]]) -> str:
-    """Say under which other concepts a name is known, where it is not known under the row's own."""
-    concepts = known.get(fold(name), {})
-    return (
-        "" if concept in concepts else " and ".join(f"{other} ({where})" for other, where in sorted(concepts.items()))
-    )
+MESSAGES = {
+    "space-missing": "a space lacks in {found}: the {key} template has {wanted}",
+    "space-in-name": "the {key} template was written {found} here, as in other rows: the name brings the space",
+    "space-extra": "a space too many in {found}: the {key} template has {wanted}",
+    "noun-in-name": "{found} already holds the noun that the {key} template adds",
+    "noun-twice": "{found} says a noun twice: the name holds what the {key} template adds",
+    "place": "the {key} template wants {wanted}, the prompt says {found}",
+    "other-concept": "{text} follows the template of {slip.found}; the row's concept has {slip.wanted}",
+    "none": "{text} follows no template: {found} for {wanted}",
+}
 
 
 def message_of(slip: Slip, text: str) -> str:
     """Say what a slip is."""
-    key = "" if slip.frame is None else slip.frame.key
-    if slip.kind == "space-missing":
-        return f"a space lacks in {quoted(slip.found)}: the {key} template has {quoted(slip.wanted)}"
-    if slip.kind == "space-in-name":
-        return f"the {key} template was written {quoted(slip.found)} here, as in other rows: the name brings the space"
-    if slip.kind == "space-extra":
-        return f"a space too many in {quoted(slip.found)}: the {key} template has {quoted(slip.wanted)}"
-    if slip.kind == "noun-in-name":
-        return f"{quoted(slip.found)} already holds the noun that the {key} template adds"
-    if slip.kind == "noun-twice":
-        return f"{quoted(slip.found)} says a noun twice: the name holds what the {key} template adds"
-    if slip.kind == "place":
-        return f"the {key} template wants {quoted(slip.wanted)}, the prompt says {quoted(slip.found)}"
-    if slip.kind == "other-concept":
-        return f"{quoted(text)} follows the template of {slip.found}; the row's concept has {slip.wanted}"
-    if slip.frame is None:
+    if slip.kind == "none" and slip.frame is None:
         return f"{quoted(text)} follows no template, and none is near"
-    return f"{quoted(text)} follows no template: {quoted(slip.found)} for {quoted(slip.wanted)}"
+    key = "" if slip.frame is None else slip.frame.key
+    return MESSAGES[slip.kind].format(
+        key=key, slip=slip, text=quoted(text), found=quoted(slip.found), wanted=quoted(slip.wanted)
+    )
 
 
 def finding_for(code: Code, message: str, sheet: Sheet, row: Row, slip: Slip) -> Finding:
@@ -249,23 +237,24 @@ TERMS_IN_A_ROW = 3
 
 @check(Turn.CELL, LEAK, CONTRADICTS)
 def negative_prompts(sheet: Sheet, knowledge: Knowledge) -> Iterator[Finding]:
-    """Look at every prompt."""
-    if not sheet.has("prompt"):
-        return
-    column = sheet.column("prompt")
-    for row in sheet.rows:
-        text, negative = sheet.text(row, "prompt"), sheet.text(row, "negative")
-        begin = leak(text, fold(negative))
+    """Look at every prompt: what it holds of its negative prompt, or asks for although that keeps it out."""
+    for row in sheet.rows if sheet.has("prompt") else ():
+        column, text, negative = sheet.column("prompt"), sheet.text(row, "prompt"), sheet.text(row, "negative")
+        begin, asked = leak(text, fold(negative)), fold(text)
         if begin is not None:
             left, value = text[:begin].rstrip(" ,;|."), text[begin:].strip(" ,;|")
             message = f"the prompt holds a negative prompt: {quoted(value)}"
-            yield (
-                LEAK.rewrite(message, row, column, value, wanted=left)
-                if left
-                else LEAK.set_aside(message, row, column, value)
-            )
-        elif negative:
-            yield from contradiction(sheet, row, text, negative)
+            if left:
+                yield LEAK.rewrite(message, row, column, value, wanted=left)
+            else:
+                yield LEAK.set_aside(message, row, column, value)
+            continue
+        terms_of = filter(None, map(fold, negative.split(",")))
+        if both := [term for term in terms_of if re.search(rf"\b{re.escape(term)}\b", asked)]:
+            yield CONTRADICTS.finding(
+                f"the negative prompt keeps out what the prompt asks for: {', '.join(map(quoted, both))}", row,
+                sheet.column("negative"), ", ".join(both), suggestion="take the term out of the negative prompt",
+            )  # fmt: skip
 
 
 def leak(text: str, negative: str) -> int | None:
@@ -297,19 +286,6 @@ def terms() -> frozenset[str]:
     """List the terms of the shipped negative prompts."""
     sets = templates().artifact.values()
     return frozenset(fold(term) for each in sets if each.negative for term in each.negative.split(","))
-
-
-def contradiction(sheet: Sheet, row: Row, text: str, negative: str) -> Iterator[Finding]:
-    """Say which terms of the negative prompt the prompt itself asks for."""
-    asked = fold(text)
-    both = [
-        term for part in negative.split(",") if (term := fold(part)) and re.search(rf"\b{re.escape(term)}\b", asked)
-    ]
-    if both:
-        yield CONTRADICTS.finding(
-            f"the negative prompt keeps out what the prompt asks for: {', '.join(map(quoted, both))}", row,
-            sheet.column("negative"), ", ".join(both), suggestion="take the term out of the negative prompt",
-        )  # fmt: skip
 
 
 CLIP_TOKENS = 77  # what CLIP's text encoder reads, its marks of beginning and end included

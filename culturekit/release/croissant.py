@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from culturekit.release.card_facts import CardTable, ColumnFacts, Facts, FileFacts, meaning_of
+from culturekit.release.card_facts import MEANINGS, CardTable, ColumnFacts, Facts, FileFacts
 from culturekit.release.card_hand import MARKER, Hand
 from culturekit.release.card_pages import under_review_sentence
 
@@ -43,7 +43,7 @@ def _field_of(table: CardTable, column: ColumnFacts) -> dict[str, Any]:
         "@type": "cr:Field",
         "@id": f"{table.name}/{column.name}",
         "name": column.name,
-        "description": meaning_of(column.name) or f"Column {column.name} of {table.name}.",
+        "description": MEANINGS.get(column.name) or f"Column {column.name} of {table.name}.",
         "dataType": _data_type(column),
         "source": {"fileSet": {"@id": _file_set_id(table)}, "extract": {"column": column.name}},
     }

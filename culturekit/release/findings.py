@@ -1,6 +1,7 @@
 """What a check is, and what an audit can say: codes, findings with their place, and changes that mend them."""
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from difflib import SequenceMatcher
@@ -254,10 +255,10 @@ class Source:
     """What one source says of items and names: the concepts they belong to, and the countries."""
 
     name: str
-    concepts_of_item: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    countries_of_item: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    concepts_of_name: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    name_of_item: Mapping[str, str] = field(default_factory=dict)
+    concepts_of_item: Mapping[str, set[str]]
+    countries_of_item: Mapping[str, set[str]]
+    concepts_of_name: Mapping[str, set[str]]
+    name_of_item: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,68 +277,48 @@ class Knowledge:
 def known_from_space(path: Path) -> Source:
     """Read what a cultural space says."""
     space, _ = read_space(path)
-    concepts: dict[str, set[str]] = {}
-    places: dict[str, set[str]] = {}
-    named: dict[str, set[str]] = {}
+    concepts, places, named = (defaultdict[str, set[str]](set) for _ in range(3))
     names: dict[str, str] = {}
     for artifact, name, concept, country in space.select("artifact_id", "name", "concept", "country").iter_rows():
-        concepts.setdefault(artifact, set()).add(concept)
-        places.setdefault(artifact, set()).add(country)
-        named.setdefault(fold(name), set()).add(concept)
+        concepts[artifact].add(concept)
+        places[artifact].add(country)
+        named[fold(name)].add(concept)
         names.setdefault(artifact, name)
-    return Source(str(path), frozen(concepts), frozen(places), frozen(named), names)
-
-
-def frozen(sets: Mapping[str, set[str]]) -> dict[str, frozenset[str]]:
-    """Close sets that have been filled."""
-    return {key: frozenset(values) for key, values in sets.items()}
+    return Source(str(path), concepts, places, named, names)
 
 
 def known_from_graph(folder: Path, sheet: Sheet, concepts_meant: Sequence[Concept]) -> Source:
-    """Look up what a graph says of the items of a file, and of items that are called as its names are."""
-    tables = GraphTables(folder)
+    """Look up what a graph says of the items of a file, and of items that are called as its names are.
+
+    Names are also those that only its prompts say; countries that are not known say nothing.
+    """
+    tables, known = GraphTables(folder), by_qid()
     items = {int(item[1:]) for row in sheet.rows if (item := item_of(sheet, row)) and int(item[1:]) < NUMBERS}
-    called = items_called(tables, names_in(sheet))
-    numbers = items | {number for numbers in called.values() for number in numbers}
+    names = {fold(sheet.text(row, "name")) for row in sheet.rows}
+    for text in filter(None, (tidy(sheet.text(row, "prompt")) for row in sheet.rows)):
+        names |= {fold(slots.name) for frame in frames() if (slots := frame.read(text))}
+    wanted = pl.Series("folded", sorted(names - {""}), dtype=pl.String)
+    rows = tables.items.select("number", "label", folded=pl.col("label").str.to_lowercase())
+    called = defaultdict[str, set[int]](set)
+    for number, label, _ in rows.filter(pl.col("folded").is_in(wanted.implode())).collect(engine="streaming").rows():
+        called[fold(label)].add(number)
+    numbers = items.union(*called.values())
     most = [concept.hops_of(root) for concept in concepts_meant for root in concept.roots]
     parents = parents_of(tables, numbers, levels=max(most))
-    concepts: dict[str, set[str]] = {}
+    concepts, places = (defaultdict[str, set[str]](set) for _ in range(2))
     for concept in concepts_meant:
         for number in reached(concept, parents) & numbers:
-            concepts.setdefault(f"Q{number}", set()).add(concept.concept)
-    by_name = {
-        name: {each for number in numbers for each in concepts.get(f"Q{number}", ())}
-        for name, numbers in called.items()
-    }
-    labels = {number: label for number, label in tables.labels(items).items() if label}
+            concepts[f"Q{number}"].add(concept.concept)
+    for statement in tables.stated(sorted(items), COUNTRY_PROPERTIES, mask_of(COUNTRY_PROPERTIES, COUNTRY_PROPERTIES)):
+        if statement.counts and (country := known.get(f"Q{statement.value}")) is not None:
+            places[f"Q{statement.number}"].add(country.iso)
+    by_name = {name: {each for number in found for each in concepts.get(f"Q{number}", ())}
+               for name, found in called.items()}  # fmt: skip
+    labels = {} if sheet.has("name") else tables.labels(items)
     return Source(
-        str(folder), frozen(concepts), frozen(countries_of(tables, items)),
-        frozen({name: found for name, found in by_name.items() if found}),
-        {f"Q{number}": label for number, label in labels.items()} if not sheet.has("name") else {},
+        str(folder), concepts, places, {name: found for name, found in by_name.items() if found},
+        {f"Q{number}": label for number, label in labels.items() if label},
     )  # fmt: skip
-
-
-def names_in(sheet: Sheet) -> set[str]:
-    """List the names of a file, also those that only its prompts say, folded."""
-    names = {fold(sheet.text(row, "name")) for row in sheet.rows}
-    for row in sheet.rows:
-        text = tidy(sheet.text(row, "prompt"))
-        names |= {fold(slots.name) for frame in frames() if text and (slots := frame.read(text))}
-    return names - {""}
-
-
-def items_called(tables: GraphTables, names: Iterable[str]) -> dict[str, set[int]]:
-    """Find the items whose labels are among names; case aside."""
-    wanted = pl.Series("folded", sorted(set(names)), dtype=pl.String)
-    rows = (
-        tables.items.select("number", "label", folded=pl.col("label").str.to_lowercase())
-        .filter(pl.col("folded").is_in(wanted.implode()))
-        .collect(engine="streaming")
-    )
-    found: dict[str, set[int]] = {}
-    for number, label in rows.select("number", "label").iter_rows():
-        found.setdefault(fold(label), set()).add(number)
-    return found
 
 
 def parents_of(tables: GraphTables, numbers: set[int], *, levels: int) -> dict[int, set[int]]:
@@ -371,16 +352,6 @@ def reached(concept: Concept, parents: Mapping[int, set[int]]) -> set[int]:
             seen |= frontier
         found |= seen - {int(root.qid[1:])}
     return found - {int(qid[1:]) for qid in concept.exclude.items}
-
-
-def countries_of(tables: GraphTables, items: set[int]) -> dict[str, set[str]]:
-    """Look up the countries that items state, as ISO codes; countries that are not known say nothing."""
-    known = by_qid()
-    found: dict[str, set[str]] = {}
-    for statement in tables.stated(sorted(items), COUNTRY_PROPERTIES, mask_of(COUNTRY_PROPERTIES, COUNTRY_PROPERTIES)):
-        if statement.counts and (country := known.get(f"Q{statement.value}")) is not None:
-            found.setdefault(f"Q{statement.number}", set()).add(country.iso)
-    return found
 
 
 Severity: TypeAlias = Literal["error", "warning", "note"]

@@ -227,11 +227,7 @@ def score_agreement(
 ) -> Scored:
     """Score agreement per scheme, criterion and pool, and the divergence of every two pools.
 
-    Args:
-        annotations: conforms to ANNOTATIONS.
-        judgments: conforms to JUDGMENTS; a judge is held against people where its task is their scheme and its
-            item their criterion.
-        options: what makes a pool, and how to compute.
+    A judge is held against people where its task is their scheme and its item their criterion.
 
     Returns:
         Rows of the metrics krippendorff_alpha, fleiss_kappa, cohen_kappa (of two annotators), pairwise_agreement,

@@ -241,12 +241,7 @@ SAME_AS, SEVERAL = "same-as:", "distinct"
 
 
 def copies_flagged(answers: pl.DataFrame, *, distinct: bool = False) -> pl.DataFrame:
-    """Flag the answers of people who are copies of others, unless somebody says that they are several.
-
-    Args:
-        answers: conforms to ANNOTATIONS.
-        distinct: people who answer alike are several; what is made of the answers knows it.
-    """
+    """Flag the answers of people who are copies of others, unless somebody says that they are several."""
     if distinct:
         more = pl.when(pl.lit(value=True)).then(pl.lit([SEVERAL], pl.List(pl.String)))
         return answers.with_columns(flags=pl.col("flags").list.set_union(more))

@@ -128,11 +128,7 @@ def score_audited(
 ) -> Scored:
     """Score what people saw: by model and concept, and over all concepts of a model.
 
-    Args:
-        matches: conforms to MATCHES; only the nearest match of an image counts.
-        audits: conforms to AUDITS; of several answers about an image each counts its part.
-        sample: conforms to AUDIT_SAMPLE: which images people were asked about, where that is known.
-        options: whose answers count, how the images were chosen, and the confidence of intervals.
+    Only the nearest match of an image counts; of several answers about an image each counts its part.
     """
     rows: list[Row] = []
     reasons = Refusals()

@@ -368,12 +368,9 @@ def ranks(
 def score_ranks(scores: pl.DataFrame, *, correction: str = "holm") -> Scored:
     """Compare and rank the models of each corrected score.
 
-    P values are corrected over all pairs of models and all concepts of a score. Models that are not surely apart
-    may have each other's ranks; how sure is the confidence of the intervals.
-
-    Args:
-        scores: conforms to SCORES; rows whose labels are not corrected, or that have no interval, are not looked at.
-        correction: how p values are corrected.
+    P values are corrected over all pairs of models and all concepts of a score. Models that are not surely apart may
+    have each other's ranks; how sure is the confidence of the intervals. Rows whose labels are not corrected, or that
+    have no interval, are not looked at.
     """
     found: list[Found] = []
     groups: list[tuple[list[dict[str, Any]], list[Found]]] = []

@@ -166,17 +166,10 @@ def score_corrected(
 ) -> Scored:
     """Correct the diversity of each model on each concept, and of each model over its concepts.
 
-    A model and concept whose audit cannot carry a correction is left out, and counted by reason.
-
-    Args:
-        matches: conforms to MATCHES.
-        audits: conforms to AUDITS.
-        quality: conforms to QUALITY; with it there is a corrected qvs for each scorer.
-        options: what to correct: kernels with artifacts at q = 2, whatever the order, and no other order but the first.
-        correction: whose answers correct.
-        sample: conforms to AUDIT_SAMPLE: which images people were asked about, where that is known. Where it was drawn
-            for looks, each model is corrected by those that are whole, and pairs of models have a row of their own.
-        second: conforms to MATCHES: the same images by another instrument.
+    A model and concept whose audit cannot carry a correction is left out, and counted by reason. With quality there is
+    a corrected qvs for each scorer. Kernels with artifacts are corrected at q = 2, whatever the order, others at the
+    first order only. Where the sample was drawn for looks, each model is corrected by those that are whole, and pairs
+    of models have a row of their own. `second` maps the same images by another instrument.
     """
     nearest = checked(matches, MATCHES).filter(pl.col("rank") == 1)
     answers, scorers, reasons = checked_answers(audits, nearest), quality_by_scorer(quality), Refusals()

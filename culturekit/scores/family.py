@@ -75,12 +75,7 @@ def mean_over_repeats(
 ) -> tuple[Interval, NDArray[np.float64]]:
     """Average values, (n,), over each repeat, then over repeats, then over prompts.
 
-    Args:
-        values: NaN is a value that is not known.
-        repeat: int64, (n,): the number of the repeat that each belongs to.
-        repeats: what the numbers stand for.
-        target: what the interval speaks about.
-        confidence: of the interval.
+    A value that is not known is NaN; `repeat`, int64 (n,), is the number of the repeat that each belongs to.
 
     Returns:
         The mean with its limits, `n` counting the values known, and the mean of each repeat, NaN where it has none.
@@ -143,13 +138,7 @@ def with_reason(params: dict[str, object], answer: Interval, reason: str) -> dic
 
 
 def value_rows(scope: Mapping[str, str | None], params: Mapping[str, object], values: pl.DataFrame) -> pl.DataFrame:
-    """Write the values behind one score: item and value, prompt_id and repeat where there are; NaN becomes null.
-
-    Args:
-        scope: the columns metric, model, benchmark, concept, country and group of the score; those it lacks are null.
-        params: of the score.
-        values: one row per value.
-    """
+    """Write the values behind one score: item and value, prompt_id and repeat where there are; NaN becomes null."""
     texts = {"concept": None, "country": None, "group": None, **scope, "params": canonical_json(dict(params)).decode()}
     missing = {name: None for name in ("prompt_id", "repeat") if name not in values.columns}
     return values.with_columns(
@@ -279,11 +268,8 @@ def prompted_images(
 ) -> pl.DataFrame:
     """Give the images that were made: image_id, model, prompt_id, group and, where asked for, `pair`.
 
-    Args:
-        images: conforms to IMAGES.
-        prompts: conforms to PROMPTS; without it images have no group.
-        left_out: counts to add to.
-        pair: the columns of prompts that a prompt shares with its counterparts of other groups.
+    Without prompts images have no group. `pair` names the columns that a prompt shares with its counterparts of other
+    groups.
     """
     table = checked(images, IMAGES)
     finished = table.filter(status="ok").select("image_id", "model", "prompt_id").sort("image_id")
@@ -342,11 +328,7 @@ def mean_rows(
 ) -> tuple[Row, list[pl.DataFrame]]:
     """Make the score that is the mean of some values, and the rows of these.
 
-    Args:
-        values: item, prompt_id (may be null) and value, at least one row.
-        scope: where the score stands.
-        params: how it was computed; `target` is added.
-        confidence: of the interval.
+    There is at least one value: item, prompt_id (may be null) and value. The `target` is added to params.
     """
     answer = over_prompts(values, confidence=confidence)
     params = {**params, "target": answer.target}

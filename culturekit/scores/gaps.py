@@ -134,11 +134,6 @@ def score_gaps(values: pl.DataFrame, *, options: GapOptions, prompts: pl.DataFra
     Several concepts also make one gap over all prompts. Where the groups stand in the values and all prompts are
     asked of both, they are paired by prompt. Prompts in two languages are paired by what they ask for.
 
-    Args:
-        values: conforms to VALUES.
-        options: the grouping, and how to compare.
-        prompts: conforms to PROMPTS; only the scheme `language` looks at it, and needs it.
-
     Returns:
         Rows of the metric `group_gap`, `a - b` in the column group; of languages, of `group_mean` as well.
     """

@@ -122,11 +122,7 @@ def score_judged(
 ) -> Scored:
     """Score what the judge says alone, and put right by each pool of people.
 
-    Args:
-        values: conforms to VALUES; those that stand under countries only make a score over all of these as well.
-        annotations: conforms to ANNOTATIONS: what people say of some of the items.
-        sample: conforms to AUDIT_SAMPLE: which items people were asked about, where that is known.
-        options: which answers, and how.
+    Values that stand under countries only make a score over all of these as well.
     """
     known, unknown = known_values(values)
     reasons, refused = Counter({"values that are no number": unknown}), Refusals()

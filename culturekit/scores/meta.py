@@ -263,11 +263,7 @@ def score_meta(
 ) -> Scored:
     """Correlate metrics with ratings by people, and with each other, by model and over all, where items have both.
 
-    Args:
-        values: conforms to VALUES: the metrics.
-        annotations: conforms to ANNOTATIONS: people's answers; each pool is held against on its own.
-        human: conforms to VALUES: ratings by people that are already one number per item.
-        options: which correlations, and how.
+    Each pool of people is held against on its own; `human` are ratings that are already one number per item.
 
     Returns:
         Rows of the metrics `human_correlation` and `metric_correlation`.

@@ -92,11 +92,7 @@ def as_inputs(stage: Callable[..., Any], inputs: Mapping[str, Any]) -> dict[str,
 def bound_stage(name: str, stated: Mapping[str, Any], tables: Mapping[str, Mapping[str, Path]], *, seed: int) -> Stage:
     """Make the stage of a family in a run.
 
-    Args:
-        name: of the family.
-        stated: its options, as the recipe has them; a seed that it does not state is that of the recipe.
-        tables: the files of each of TABLES_OF_A_RUN, by role.
-        seed: of the recipe.
+    Options are as the recipe has them; a seed that it does not state is that of the recipe.
     """
     stage = family_named(name).stage
     seeded = any(each.name == "seed" for each in options_among(settings_of(stage)))

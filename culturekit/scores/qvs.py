@@ -51,11 +51,6 @@ def score_bounds(matches: pl.DataFrame, images: pl.DataFrame, *, options: QvsOpt
     unknown; it is not left out. Batches are made of all images that were asked for, in order of their slots. Images
     that name no prompt and repeat have no bounds here.
 
-    Args:
-        matches: conforms to MATCHES; only the nearest match of an image counts.
-        images: conforms to IMAGES: every image asked for, also those that were refused.
-        options: the kernels, the order, the size of a batch, and of what the interval speaks.
-
     Returns:
         The metrics `vs_worst` and `vs_best`, with the share of unknown images in their params.
     """
@@ -442,17 +437,12 @@ def score_qvs(
 ) -> Scored:
     """Score each model on each concept.
 
-    Within a repeat of a prompt, images ordered by slot make the batches. A score is averaged over the
-    batches (quality: the images) of a repeat, then over repeats, then over prompts; the means of the repeats
-    are its values. Images that name neither prompt nor repeat are one whole collection: `params` says `whole`,
-    and its interval is a jackknife's, which is approximate. Where nothing can be scored, such as when no batch is
-    complete, the value is NaN and `n` is 0.
-
-    Args:
-        matches: conforms to MATCHES; only the nearest match of an image counts.
-        quality: conforms to QUALITY, one set of rows per scorer; without it only diversity is scored.
-        options: what to score, and how.
-        countries: of the prompts that name one; needed to score within countries.
+    Within a repeat of a prompt, images ordered by slot make the batches. A score is averaged over the batches (quality:
+    the images) of a repeat, then over repeats, then over prompts; the means of the repeats are its values. Images that
+    name neither prompt nor repeat are one whole collection: `params` says `whole`, and its interval is a jackknife's,
+    which is approximate. Where nothing can be scored, such as when no batch is complete, the value is NaN and `n` is 0.
+    There is a score for each scorer of quality; without any, only diversity is scored. `countries` are those of the
+    prompts that name one.
 
     Returns:
         Scores that conform to SCORES and values that conform to VALUES, both in the order of their keys; they do

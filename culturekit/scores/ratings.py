@@ -164,11 +164,7 @@ def score_ratings(
 ) -> Scored:
     """Score mean ratings, and the shares of choices, per criterion and pool; pools are never merged.
 
-    Args:
-        annotations: conforms to ANNOTATIONS.
-        images: conforms to IMAGES: the model of each item; without it items have none.
-        prompts: conforms to PROMPTS: the group of each image's prompt.
-        options: what to score, and how.
+    Without images items have no model, and without prompts no group.
     """
     left_out: Counter[str] = Counter()
     table = careful_answers(annotations, left_out)

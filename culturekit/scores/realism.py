@@ -25,7 +25,6 @@ from culturekit.metrics.realism.features import (
     unduplicated,
 )
 from culturekit.metrics.realism.manifolds import (
-    Neighbourhoods,
     balanced_sample,
     coverage_interval,
     mean_interval,
@@ -67,13 +66,10 @@ class Equal:
 def equal_images(images: pl.DataFrame, *, seed: int, most: int | None = None) -> Equal:
     """Draw equally many images of every model: of each prompt as many as the model with the fewest has.
 
-    So all models are scored on the same prompts, which weigh the same for each. Where images have no prompts, or
-    no prompt is common to all models, as many are drawn as the smallest model has, whatever they are of.
-
-    Args:
-        images: with model, prompt_id and image_id, each image once.
-        seed: of the draw; that of a model depends on no other model's images but through their number.
-        most: images of a model at most; prompts then give as equally as they can.
+    So all models are scored on the same prompts, which weigh the same for each. Where images have no prompts, or no
+    prompt is common to all models, as many are drawn as the smallest model has, whatever they are of. The draw of a
+    model depends on no other model's images but through their number. Of `most` images of a model at most, prompts give
+    as equally as they can.
     """
     models = images["model"].n_unique()
     if models < 2 and (most is None or images.height <= most):
@@ -321,23 +317,39 @@ def cell_rows(
     confidence = options.means.confidence
     strata = None if target == "population" else codes
     coverage = coverage_interval(found, strata=strata, groups=int(groups.max()) + 1, confidence=confidence)
-    rows, values = prdc_rows(cell, found, coverage, scope, params, prompts, target, confidence)
-    distance = Interval(frechet_distance(real, fake), np.nan, np.nan, len(fake), target)
-    counts = {"n_fake": len(fake)}
-    stated = {
-        **params,
-        **counts,
-        "called": called("frechet_distance", options.encoder),
-        "no_interval": NO_FRECHET_INTERVAL,
-    }
-    stated |= few_for(real, fake)
-    rows.append(statistic_row(**{**scope, "metric": "frechet_distance"}, answer=distance, params=stated))
-    kernel = kernel_distance_interval(fake, real, a_clusters=groups, confidence=confidence)
+    of_prompts: dict[str, Any] = {"clusters": prompts, "target": target, "confidence": confidence}
+    inside, density = found.around_fake > 0, found.around_fake / found.k
+    mean = mean_interval(density, **of_prompts)
+    distance = kernel_distance_interval(fake, real, a_clusters=groups, confidence=confidence)
     if min(len(np.unique(groups)), len(real)) < FEWEST_PROMPTS:
-        kernel = replace(kernel, low=np.nan, high=np.nan)
-    stated = {**params, "called": called("kernel_distance", options.encoder), "target": KERNEL_TARGETS[target]}
-    stated = with_reason(stated, kernel, FEW_UNITS)
-    rows.append(statistic_row(**{**scope, "metric": "kernel_distance"}, answer=kernel, params=stated))
+        distance = replace(distance, low=np.nan, high=np.nan)
+    of_fakes = {**params, "k": found.k, "target": target}
+    of_reals = {**of_fakes, "n_fake": len(fake)}
+    frechet, kernel = (
+        {**params, "called": called(metric, options.encoder)} for metric in ("frechet_distance", "kernel_distance")
+    )
+    frechet |= {"n_fake": len(fake), "no_interval": NO_FRECHET_INTERVAL, **few_for(real, fake)}
+    kernel["target"] = KERNEL_TARGETS[target]
+    answers = {
+        "prdc_precision": (share_interval(inside, **of_prompts), of_fakes),
+        "prdc_density": (replace(mean, low=max(mean.low, 0.0)), of_fakes),
+        "prdc_recall": (share_interval(found.recalled, confidence=confidence), {**of_reals, "target": "references"}),
+        "prdc_coverage": (coverage, of_reals),
+        "frechet_distance": (Interval(frechet_distance(real, fake), np.nan, np.nan, len(fake), target), frechet),
+        "kernel_distance": (distance, with_reason(kernel, distance, FEW_UNITS)),
+    }
+    of_images = {
+        "prdc_precision": (cell.images, inside), "prdc_density": (cell.images, density),
+        "prdc_recall": (cell.references, found.recalled), "prdc_coverage": (cell.references, found.covered),
+    }  # fmt: skip
+    rows = [
+        statistic_row(metric, **scope, answer=answer, params=stated) for metric, (answer, stated) in answers.items()
+    ]
+    values = [
+        value_rows({**scope, "metric": metric}, answers[metric][1],
+                   images.rename({"image_id": "item"}).with_columns(value=pl.Series(each).cast(pl.Float64)))
+        for metric, (images, each) in of_images.items()
+    ]  # fmt: skip
     return rows, values
 
 
@@ -359,38 +371,6 @@ def params_of(cell: Cell, options: RealismOptions) -> dict[str, object]:
         "n_real": cell.references.height,
         **(whole if cell.per_cell is None else {**balanced, **scheme}),
     }
-
-
-def prdc_rows(
-    cell: Cell,
-    found: Neighbourhoods,
-    coverage: Interval,
-    scope: Row,
-    params: Mapping[str, object],
-    prompts: list[str] | None,
-    target: Target,
-    confidence: float,
-) -> Rows:
-    """Write the four shares, each with the images it is the mean of."""
-    counts = {"k": found.k, "n_fake": len(found.around_fake)}
-    of_fakes, of_reals = {**params, "k": found.k, "target": target}, {**params, **counts, "target": "references"}
-    inside, density = found.around_fake > 0, found.around_fake / found.k
-    mean = mean_interval(density, clusters=prompts, target=target, confidence=confidence)
-    answers = {
-        "prdc_precision": (
-            share_interval(inside, clusters=prompts, target=target, confidence=confidence), of_fakes, inside,
-        ),
-        "prdc_density": (replace(mean, low=max(mean.low, 0.0)), of_fakes, density),
-        "prdc_recall": (share_interval(found.recalled, confidence=confidence), of_reals, found.recalled),
-        "prdc_coverage": (coverage, {**params, **counts, "target": target}, found.covered),
-    }  # fmt: skip
-    rows, values = [], []
-    for metric, (answer, stated, value_table) in answers.items():
-        images = cell.images if stated is of_fakes else cell.references
-        rows.append(statistic_row(**{**scope, "metric": metric}, answer=answer, params=stated))
-        one_each = images.rename({"image_id": "item"}).with_columns(value=pl.Series(value_table).cast(pl.Float64))
-        values.append(value_rows({**scope, "metric": metric}, stated, one_each))
-    return rows, values
 
 
 logger = logging.getLogger(__name__)

@@ -268,16 +268,9 @@ def score_routes(
 ) -> Routes:
     """Score what two routes say of the images that both know, and compare the routes image by image.
 
-    Diversity is scored on the same images for both, those that have a label by both: of the images that a judge gave
-    no answer about, neither route's label enters. Images that a judge says show nothing are alike in that.
-
-    Args:
-        a: conforms to MATCHES; the one route, such as nearest artifacts.
-        b: conforms to MATCHES; the other, such as a model's tags.
-        quality: conforms to QUALITY; with it qvs is scored too.
-        judgments: conforms to JUDGMENTS: what the judge of `a` or `b` said, to tell what shows nothing from what got
-            no answer.
-        options: as for `score_qvs`.
+    Diversity is scored on the same images for both, those that have a label by both: of the images that a judge gave no
+    answer about, neither route's label enters. Images that a judge says show nothing are alike in that. With judgments
+    it is told what shows nothing from what got no answer.
 
     Returns:
         `vs` and `qvs` of each route, `route_agreement` and `route_kappa` per model, concept and level, and

@@ -95,9 +95,6 @@ def stability(
 def score_stability(scores: Mapping[str, pl.DataFrame]) -> Scored:
     """Correlate the rankings of models by every two instruments, score by score.
 
-    Args:
-        scores: name of an instrument, such as an encoder and a channel -> its scores, of the same models.
-
     Returns:
         `ranking_stability`: Kendall's tau-b of the models' values, with the names of the two instruments in params.
         No interval: the models are not a sample of anything. Of fewer than three models there is no ranking to speak

@@ -68,15 +68,10 @@ def within(
 def score_within(matches: pl.DataFrame, prompts: pl.DataFrame, *, options: QvsOptions) -> Scored:
     """Score each model within each country that prompts name, by artifact, and average over the countries.
 
-    The values of a country are those of `score_qvs`: batches, repeats, prompts. The mean over countries weighs each
-    of them the same, and its interval holds prompts and countries fixed. A country that cannot be scored has a row
-    without a value, its n is 0, and the mean names it in `params`.
-
-    Args:
-        matches: conforms to MATCHES; only the nearest match of an image counts.
-        prompts: prompt_id, kind, concept and country. Every country that prompts of the kinds with images name gets a
-            row for each model.
-        options: how to score; kernels are not looked at, and intervals speak about these prompts.
+    The values of a country are those of `score_qvs`: batches, repeats, prompts. The mean over countries weighs each of
+    them the same, and its interval holds prompts and countries fixed. A country that cannot be scored has a row without
+    a value, its n is 0, and the mean names it in `params`. Every country that prompts of the kinds with images name
+    gets a row for each model. Kernels are not looked at.
     """
     options = replace(options, kernels=(ARTIFACT,), target="these", within="country")
     stated = prompts.drop_nulls("country")

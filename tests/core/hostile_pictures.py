@@ -9,9 +9,17 @@ import numpy as np
 from PIL import Image
 
 from culturekit.core.pictures.picture_files import BROKEN, EMPTY, TOO_COSTLY, TOO_MANY_PIXELS, UNKNOWN_FORMAT
-from tests.core.odd_pictures import KINDS, odd_picture, packed_zeros, saved
-from tests.core.png_writing import SIGNATURE, chunk, png_file
-from tests.core.tiff_writing import directory, tiff_file
+from tests.core.odd_pictures import (
+    KINDS,
+    SIGNATURE,
+    chunk,
+    directory,
+    odd_picture,
+    packed_zeros,
+    png_file,
+    saved,
+    tiff_file,
+)
 
 
 @dataclass(frozen=True)

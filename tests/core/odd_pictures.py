@@ -1,8 +1,9 @@
-"""Picture files of odd kinds, each with the pixels that a person would see, made with NumPy from a seed."""
+"""Picture files of odd kinds, each with the pixels that a person would see: PNG and TIFF by hand, others by Pillow."""
 
 import io
+import struct
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -10,8 +11,123 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from tests.core.png_writing import chunk, png_file
-from tests.core.tiff_writing import tiff_file
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+COLOUR_TYPES = {1: 0, 3: 2, 2: 4, 4: 6}
+PALETTE = 3
+# Of an interlaced file: first row, first column, and the steps down and across
+PASSES = ((0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1))
+
+
+def chunk(name: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+
+def png_file(
+    samples: NDArray[np.integer], *, bits: int = 8, palette: bytes = b"", transparent: bytes = b"",
+    interlaced: bool = False, before: Sequence[tuple[bytes, bytes]] = (), after: Sequence[tuple[bytes, bytes]] = (),
+) -> bytes:  # fmt: skip
+    """Write samples, (height, width, parts), of 1, 2, 4, 8 or 16 bits."""
+    height, width, parts = samples.shape
+    kind = PALETTE if palette else COLOUR_TYPES[parts]
+    passes = PASSES if interlaced else ((0, 0, 1, 1),)
+    rows = b"".join(
+        packed(samples[top::down, left::across], bits)
+        for top, left, down, across in passes
+        if samples[top::down, left::across].size
+    )
+    return b"".join(
+        [
+            SIGNATURE, chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, bits, kind, 0, 0, int(interlaced))),
+            *(chunk(name, data) for name, data in before), chunk(b"PLTE", palette) if palette else b"",
+            chunk(b"tRNS", transparent) if transparent else b"", chunk(b"IDAT", zlib.compress(rows, 1)),
+            *(chunk(name, data) for name, data in after), chunk(b"IEND", b""),
+        ]
+    )  # fmt: skip
+
+
+def packed(samples: NDArray[np.integer], bits: int) -> bytes:
+    """Write rows of samples, each after a byte that says that it is not filtered."""
+    height = samples.shape[0]
+    flat = samples.reshape(height, -1)
+    if bits == 16:
+        rows = flat.astype(">u2").view(np.uint8).reshape(height, -1)
+    elif bits == 8:
+        rows = flat.astype(np.uint8)
+    else:
+        places = np.arange(bits - 1, -1, -1)
+        rows = np.packbits((flat[:, :, np.newaxis] >> places & 1).astype(np.uint8).reshape(height, -1), axis=1)
+    return np.hstack([np.zeros((height, 1), np.uint8), rows]).tobytes()
+
+
+SHORT, LONG = 3, 4
+
+
+def tiff_file(
+    samples: NDArray[np.generic], tags: Mapping[int, int | Sequence[int]], *, strip_rows: int | None = None,
+    tile: tuple[int, int] | None = None, planes: bool = False, big_end: bool = False,
+) -> bytes:  # fmt: skip
+    """Write samples, (height, width, parts), without compression.
+
+    Args:
+        samples: of 8, 16 or 32 bits.
+        tags: others, or other values, than those that follow from the samples.
+        strip_rows: rows in a strip; all of them where it is not given.
+        tile: width and height of a tile, where the picture is tiled.
+        planes: whether each part lies for itself.
+        big_end: whether the larger byte comes first.
+    """
+    height, width, parts = samples.shape
+    ordered = samples.astype(samples.dtype.newbyteorder(">" if big_end else "<"))
+    layers = [ordered[:, :, part : part + 1] for part in range(parts)] if planes else [ordered]
+    blocks = [block for layer in layers for block in (tiles(layer, tile) if tile else strips(layer, strip_rows))]
+    offsets = [8]
+    for block in blocks:
+        offsets.append(offsets[-1] + len(block))
+    sizes = [len(block) for block in blocks]
+    where = {324: offsets[:-1], 325: sizes, 322: tile[0], 323: tile[1]} if tile else {273: offsets[:-1], 279: sizes}
+    needed = {
+        256: width, 257: height, 258: [8 * samples.dtype.itemsize] * parts, 259: 1, 262: 2 if parts >= 3 else 1,
+        277: parts, 278: strip_rows or height, 284: 2 if planes else 1, **where,
+    }  # fmt: skip
+    order = ">" if big_end else "<"
+    start = offsets[-1] + offsets[-1] % 2
+    head = (b"MM\0*" if big_end else b"II*\0") + struct.pack(order + "I", start)
+    pixels = b"".join(blocks)
+    return head + pixels + bytes(start - offsets[-1]) + directory({**needed, **tags}, start, order=order)
+
+
+def strips(layer: NDArray[np.generic], rows: int | None) -> list[bytes]:
+    step = rows or len(layer)
+    return [layer[top : top + step].tobytes() for top in range(0, len(layer), step)]
+
+
+def tiles(layer: NDArray[np.generic], tile: tuple[int, int]) -> list[bytes]:
+    """Cut a layer into tiles, the last of each row and column filled up."""
+    across, down = tile
+    height, width, parts = layer.shape
+    full = np.zeros((-(-height // down) * down, -(-width // across) * across, parts), layer.dtype)
+    full[:height, :width] = layer
+    return [
+        full[top : top + down, left : left + across].tobytes()
+        for top in range(0, len(full), down)
+        for left in range(0, full.shape[1], across)
+    ]
+
+
+def directory(tags: Mapping[int, int | Sequence[int]], start: int, *, order: str = "<", after: int = 0) -> bytes:
+    """Write a directory that begins at `start`, its longer values behind it."""
+    entries, values = b"", b""
+    values_at = start + 2 + 12 * len(tags) + 4
+    for tag in sorted(tags):
+        value = tags[tag]
+        numbers = [value] if isinstance(value, int) else list(value)
+        kind, code = (SHORT, "H") if max(numbers) < 65536 and tag not in (273, 279, 324, 325) else (LONG, "I")
+        data = struct.pack(f"{order}{len(numbers)}{code}", *numbers)
+        if len(data) > 4:
+            data, values = struct.pack(order + "I", values_at + len(values)), values + data + bytes(len(data) % 2)
+        entries += struct.pack(order + "HHI", tag, kind, len(numbers)) + data.ljust(4, b"\0")
+    return struct.pack(order + "H", len(tags)) + entries + struct.pack(order + "I", after) + values
+
 
 Array = NDArray[np.uint8]
 

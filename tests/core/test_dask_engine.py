@@ -193,7 +193,7 @@ def test_a_lost_scheduler_is_said(tmp_path: Path) -> None:
 
 def started(role: str, *options: str) -> "subprocess.Popen[bytes]":
     script = f"import sys; from distributed.cli.dask_{role} import main; main(sys.argv[1:])"
-    root = Path(__file__).parents[3]
+    root = Path(__file__).parents[2]
     return subprocess.Popen(
         [sys.executable, "-c", script, *options, "--no-dashboard"],
         stderr=subprocess.DEVNULL, cwd=root, env={**os.environ, "PYTHONPATH": str(root)},

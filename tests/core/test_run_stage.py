@@ -1,3 +1,5 @@
+"""A stage is built once and reused; it keeps what it paid for, and a run knows each of its stages by role."""
+
 import hashlib
 import json
 import os
@@ -6,10 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from culturekit.core import roles
+from culturekit.core.digests import digest_file
 from culturekit.core.errors import IntegrityError, UpstreamUnavailable, UsageError
-from culturekit.core.run import StageRun, run_stage
+from culturekit.core.roles import Role
+from culturekit.core.run import Run, StageRun, run_stage
 from culturekit.core.stage import Outcome, Stage, Work
-from tests.conftest import HeardProgress, HereEngine
+from culturekit.llm.journal import Entry, Journal, run_tag
+from culturekit.recipes.cube.keys import load_recipe
+from tests.conftest import SMALL, HeardProgress, HereEngine, stages_of
 
 
 def shout(work: Work) -> Outcome:
@@ -155,3 +162,128 @@ def test_a_full_disk_keeps_the_last_result_and_says_how_to_go_on(tmp_path: Path,
     assert "No space left on device" in str(error.value)
     assert "run the same command again" in str(error.value)
     assert (tmp_path / "out/loud.txt").read_text(encoding="utf-8") == "HELLO"
+
+
+KEYS = [bytes([number]) * 32 for number in range(4)]
+
+
+def buying(wanted: int, *, cut: bool = False) -> Stage:
+    """Buy so many replies, unless the journal has them."""
+
+    def buy(work: Work) -> Outcome:
+        tag = run_tag(work)
+        with Journal(work.out / "journal") as journal:
+            found = journal.found(KEYS[:wanted], run=tag)
+            missing = [key for key in KEYS[:wanted] if key not in found]
+            journal.append_all([Entry(key, tag, 1, "online", 200, "reply", b"{}", b"{}") for key in missing])
+        if cut:
+            raise KeyboardInterrupt
+        (work.out / "table").write_text(f"{wanted}", encoding="ascii")
+        return Outcome(notes={"bought": len(missing)})
+
+    return Stage("buy", "buy", 1, buy, {}, {"wanted": wanted})
+
+
+def bought_by(what: Stage, out: Path, *, fresh: bool = False, replace: bool = True) -> StageRun:
+    return run_stage(what, out, engine=HereEngine(), progress=HeardProgress(), fresh=fresh, replace=replace)
+
+
+def bought(ended: StageRun) -> object:
+    return ended.manifest.notes["bought"]
+
+
+def test_replies_go_from_run_to_run(tmp_path: Path) -> None:
+    first = bought_by(buying(2), tmp_path / "buy")
+    assert bought(first) == 2
+    assert list(first.manifest.outputs) == ["table"], "the manifest does not know the journal"
+    with pytest.raises(KeyboardInterrupt):
+        bought_by(buying(4, cut=True), tmp_path / "buy")
+    assert bought_by(buying(2), tmp_path / "buy").state == "reused"
+    assert bought(bought_by(buying(3), tmp_path / "buy")) == 0
+    again = bought_by(buying(4), tmp_path / "buy", fresh=True)
+    assert (again.state, bought(again)) == ("built", 0)
+    assert [path.name for path in tmp_path.iterdir()] == ["buy"]
+
+
+def nothing(work: Work) -> Outcome:
+    (work.out / "x").write_bytes(b"")
+    return Outcome()
+
+
+def state_of_run(path: Path, out: Path) -> str:
+    what = Stage("s", "s", 1, nothing, {"dump": path})
+    return run_stage(what, out, engine=HereEngine(), progress=HeardProgress(), replace=True).state
+
+
+@pytest.fixture
+def hashed(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Hear of every file that is hashed as an input; everything counts as large."""
+    seen: list[Path] = []
+
+    def heard(path: Path) -> str:
+        seen.append(path)
+        return digest_file(path)
+
+    monkeypatch.setattr("culturekit.core.stage.digest_file", heard)
+    monkeypatch.setattr("culturekit.core.run.WORTH_REMEMBERING", 0)
+    return seen
+
+
+def test_a_large_input_is_hashed_once_and_a_changed_one_again(tmp_path: Path, hashed: list[Path]) -> None:
+    dump = tmp_path / "dump"
+    dump.write_bytes(b"large")
+    assert [state_of_run(dump, tmp_path / "out") for _ in range(3)] == ["built", "reused", "reused"]
+    assert hashed == [dump]
+    dump.write_bytes(b"LARGE")
+    os.utime(dump, ns=(1, 1))
+    assert state_of_run(dump, tmp_path / "out") == "built"
+    assert hashed == [dump, dump]
+
+
+def test_a_small_input_is_always_hashed(tmp_path: Path, hashed: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("culturekit.core.run.WORTH_REMEMBERING", 10)
+    dump = tmp_path / "dump"
+    dump.write_bytes(b"small")
+    assert [state_of_run(dump, tmp_path / "out") for _ in range(2)] == ["built", "reused"]
+    assert hashed == [dump, dump]
+
+
+STAGE = Stage("any", "nothing", 1, lambda _: Outcome(), {})
+
+
+def test_a_stage_has_the_folder_of_its_role_and_gives_its_table(tmp_path: Path) -> None:
+    run = Run(tmp_path, ("a", "b"))
+    assert run.add(STAGE, roles.TRUTH, "a") == tmp_path / "truth-a/matches.parquet"
+    assert run.add(STAGE, roles.INDEX) == tmp_path / "index"
+    assert run.add(STAGE, roles.MATCHES_BY, "a", "words") == tmp_path / "matches-a-by-words/matches.parquet"
+    assert [step.stage.name for step in run.steps] == ["truth-a", "index", "matches-a-by-words"]
+    assert run.tables(roles.TRUTH) == {"truth-a": tmp_path / "truth-a/matches.parquet"}
+    assert run.by_model(roles.TRUTH, file="x.csv") == {"a": tmp_path / "truth-a/x.csv"}
+    assert run.tables(roles.MATCHES_BY, "words") == {"matches-a-by-words": run.table(roles.MATCHES_BY, "a", "words")}
+
+
+def test_two_stages_never_share_a_folder(tmp_path: Path) -> None:
+    run = Run(tmp_path, ("a", "a-by-b"))
+    run.add(STAGE, roles.MATCHES, "a-by-b")
+    with pytest.raises(UsageError, match="would write the folder 'matches-a-by-b'"):
+        run.add(STAGE, roles.MATCHES_BY, "a", "b")
+    settings = ["models.0.name=real", "realism.per_concept=false"]
+    with pytest.raises(UsageError, match="would write the folder 'vectors-real'"):
+        stages_of(load_recipe(SMALL, settings), tmp_path)
+
+
+def test_every_role_has_a_name_that_is_read_back_by_the_models_that_are_known() -> None:
+    forms = [each.form for each in vars(roles).values() if isinstance(each, Role)]
+    assert len(set(forms)) == len(forms)
+    run = Run(Path(), ("a-b", "b"), ("scorer-1-a-b", "scorer-2-b", "quality-b", "scores"))
+    assert (run.variants(roles.SCORER, "a-b"), run.variants(roles.SCORER, "b")) == (["1"], ["2"])
+    assert roles.IMAGES.read("images-c", ["a"]) is None
+    assert roles.SCORES.read("scores", []) == ("", "")
+
+
+def test_stages_that_share_a_budget_know_each_other_those_that_join_later_too(tmp_path: Path) -> None:
+    run = Run(tmp_path, ["a"])
+    first = run.sharing("llm", run.folder(roles.FILTER))
+    run.sharing("images of a", run.folder(roles.IMAGES, "a"))
+    second = run.sharing("llm", run.folder(roles.QUESTIONS))
+    assert (list(first), list(second)) == ([run.folder(roles.QUESTIONS)], [run.folder(roles.FILTER)])

@@ -1,4 +1,4 @@
-"""What the system refuses stays what it is, whichever library stumbles over it."""
+"""What the system refuses stays what it is; keys and text of others are shown so that they harm nobody."""
 
 import errno
 import os
@@ -13,7 +13,8 @@ import pytest
 
 from culturekit.core import atomic
 from culturekit.core.arrays import save_array, save_rows
-from culturekit.core.errors import IntegrityError, UpstreamUnavailable, UsageError
+from culturekit.core.errors import JOINERS, IntegrityError, UpstreamUnavailable, UsageError, printable, without_halves
+from culturekit.core.literal_keys import is_key_name, key_problem, masked
 from culturekit.core.spreadsheet_cells import export_table
 from culturekit.core.table import declare
 from culturekit.core.tables import read_part, read_table, save_parquet, save_part, write_frames
@@ -155,3 +156,73 @@ def test_a_part_that_is_no_longer_whole_is_damaged(tmp_path: Path) -> None:
     os.truncate(tmp_path / "a.arrows", 5_000)
     with pytest.raises(IntegrityError, match="run the same command again"):
         read_part(tmp_path / "a.arrows")
+
+
+@pytest.mark.parametrize(("text", "whole"), [
+    ("a\ud800b", "a\ufffdb"), ("\ude8e", "\ufffd"), ("\ud83c\udf8e!", "🎎!"), ("\ud800\ud83c\udf8e", "\ufffd🎎"),
+    ("東京", "東京"),
+])  # fmt: skip
+def test_halves_of_characters_are_joined_or_replaced(text: str, whole: str) -> None:
+    assert without_halves(text) == whole
+
+
+def test_what_a_terminal_obeys_is_shown_by_its_code_point() -> None:
+    assert printable("a\x1b[31m\u202eb\n") == r"a\x1b[31m\u202eb\n"
+    persian = "می\u200cخواهم"
+    assert printable(persian, keep=JOINERS) == persian
+    assert printable(persian) == "می\\u200cخواهم"
+
+
+KEYS = [
+    "sk-abcdefghij1234567890abcdefghij", "sk-proj-Ab12-Cd34_Ef56Gh78Ij90", "AIzaSyA1234567890abcdefghijklmnopqrstuv",
+    "ya29.A0ARrdaM1234567890abcdef", "hf_abcdefGHIJKL1234567890", "ghp_abcdefghijklmnop1234567890",
+    "xoxb-1234567890-abcdefghij", "AKIAIOSFODNN7EXAMPLE",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N", "-----BEGIN PRIVATE KEY-----",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_keys_of_known_services_are_known_by_their_shape(key: str) -> None:
+    assert key_problem(f"model {key} here") == "this looks like a key that is written out"
+    assert key not in masked(f"got {key}, sorry")
+
+
+@pytest.mark.parametrize(("text", "blanked"), [
+    ("http://jane:canary@host/v1", "http://[key]@host/v1"),
+    ("https://canary@host", "https://[key]@host"),
+    ("https://host/v1?key=canary&x=1", "https://host/v1?key=[key]&x=1"),
+    ("Authorization: Bearer canary123", "Authorization: Bearer [key]"),
+    ("{'api_key': 'canary', 'x': 1}", "{'api_key': '[key]', 'x': 1}"),
+    ('{"Authorization": "Bearer canary"}', '{"Authorization": "Bearer [key]"}'),
+    ("openai:m?api_key=canary&x=1", "openai:m?api_key=[key]&x=1"),
+    ("basic Y2FuYXJ5OmNhbmFyeQ==", "basic [key]"),
+])  # fmt: skip
+def test_a_key_in_its_place_is_blanked_whatever_it_looks_like(text: str, blanked: str) -> None:
+    assert masked(text) == blanked
+    assert key_problem(text) is not None
+
+
+@pytest.mark.parametrize("text", [
+    "simulated?temperature=2", "openai:gpt-4o-mini?base_url=http://127.0.0.1:8000/v1&price=0.15/0.60&api_key=${MY_KEY}",
+    "http://host:8000/a@b", "mail jane@host.example", "sk-learn is a library", "hf_hub_download",
+    "a basic understanding of bearer tokens", "recipe.yaml:3: api_key: unknown key; accepted: seed",
+    "write api_key=${NAME}", "the environment variable OPENAI_API_KEY or GEMINI_API_KEY",
+])  # fmt: skip
+def test_other_text_stays_as_it_is(text: str) -> None:
+    assert masked(text) == text
+    assert key_problem(text) is None
+
+
+@pytest.mark.parametrize("name", ["api_key", "API-KEY", "openai_api_key", "token", "client_secret", "password"])
+def test_under_the_name_of_a_key_only_the_name_of_a_variable_may_stand(name: str) -> None:
+    assert is_key_name(name)
+    assert key_problem("canary", name=name) == f"{name} is written out here"
+    assert key_problem("$CANARY", name=name) is not None
+    assert key_problem("${CANARY}", name=name) is None
+    assert key_problem("", name=name) is None
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "monkey", "sort_key", "author", "keyboard", "tokenizer"])
+def test_other_names_are_free(name: str) -> None:
+    assert not is_key_name(name)
+    assert key_problem("canary", name=name) is None

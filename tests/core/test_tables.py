@@ -1,3 +1,5 @@
+"""Tables are what their declarations say, whole or in slices; what is not is refused."""
+
 import os
 import re
 import subprocess
@@ -7,12 +9,71 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from culturekit.core import tables as table_slices
 from culturekit.core.errors import CultureKitError, IntegrityError, UsageError
-from culturekit.core.schemas import ANNOTATIONS, DROPS, MATCHES, RATED_ITEMS
+from culturekit.core.schemas import ANNOTATIONS, DROPS, MATCHES, RATED_ITEMS, TABLES
 from culturekit.core.table import declare
-from culturekit.core.tables import merge_parts, read_table, read_together, save_parquet, write_drops, write_table
+from culturekit.core.tables import (
+    merge_parts,
+    read_table,
+    read_together,
+    save_parquet,
+    slices_of,
+    write_drops,
+    write_table,
+)
 from tests.metrics.corrected.audits_by_hand import matches_of
+
+SPECIFICATION = Path(__file__).resolve().parents[3] / "shared/spec/architecture.md"
+LINE = re.compile(r"^\| `(?P<name>[a-z]+)` \| (?P<columns>.*) \|$", re.MULTILINE)
+
+
+def test_a_declaration_names_types_and_what_may_be_null() -> None:
+    table = declare("t by a b: a str, b u16?, c list[str]")
+    assert table.key == ("a", "b")
+    assert table.schema == {"a": pl.String(), "b": pl.UInt16(), "c": pl.List(pl.String())}
+    assert [column.nullable for column in table.columns.values()] == [False, True, False]
+    for known in TABLES.values():
+        assert set(known.key) <= set(known.columns), known.name
+
+
+@pytest.mark.parametrize("columns", ["a", "a string", "A str", "a str??", "a str b str"])
+def test_a_declaration_that_says_nothing_is_a_mistake(columns: str) -> None:
+    with pytest.raises(ValueError, match="a column is declared as"):
+        declare(f"t by a: {columns}")
+
+
+def specified() -> dict[str, str]:
+    if not SPECIFICATION.is_file():
+        return {}
+    return {match["name"]: match["columns"] for match in LINE.finditer(SPECIFICATION.read_text(encoding="utf-8"))}
+
+
+# Tables whose types the specification spells out column by column, but for a few words that say more
+SPELLED_OUT = ["cspace", "prompts", "images", "matches", "quality", "scores"]
+
+# An image of known truth may show no artifact: see docs/decisions
+MAY_BE_NULL = {("matches", "artifact_id"), ("matches", "artifact"), ("matches", "country"), ("matches", "continent")}
+
+
+@pytest.mark.parametrize("name", SPELLED_OUT)
+def test_tables_are_as_the_specification_says(name: str) -> None:
+    if not specified():
+        pytest.skip(f"needs the specification at {SPECIFICATION}")
+    text = re.sub(r"\([^)]*\)", "", specified()[name])
+    words = [part.split() for part in re.split(r",(?![^\[]*\])", text) if len(part.split()) >= 2]
+    assert len(words) >= 3
+    table = TABLES[name]
+    for column, kind, *_ in words:
+        declared = table.columns[column]
+        plain = kind.rstrip("?")
+        expected = declare(f"x by a: a {plain if plain[0].isalpha() else 'str'}").columns["a"].dtype
+        assert declared.dtype == expected, column
+        assert declared.nullable == (kind.endswith("?") or (name, column) in MAY_BE_NULL), column
+
 
 PETS = declare("pets by name: name str, legs u8, nicknames list[str], owner str?; optional: age u8?")
 
@@ -158,3 +219,63 @@ def test_drops_may_be_none_and_of_those_that_repeat_the_key_the_first_is_written
     with pytest.raises(CultureKitError, match="repeat the key"):
         write_drops(tmp_path, rows)
     assert write_drops(tmp_path, rows, once=True) == {"second thoughts": 1}
+
+
+THINGS = declare("things by kind name: kind str, name str, size i64?; optional: note str")
+
+
+def things(*rows: tuple[str, str, int | None]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=THINGS.schema, orient="row")
+
+
+@pytest.fixture(autouse=True)
+def few_rows_a_slice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_slices, "ROWS_PER_SLICE", 3)
+
+
+@settings(max_examples=40, deadline=None)
+@given(keys=st.sets(st.tuples(st.sampled_from("ab"), st.text("xyzäß", max_size=3)), max_size=12))
+def test_slices_come_in_key_order(tmp_path_factory: pytest.TempPathFactory, keys: set[tuple[str, str]]) -> None:
+    folder = tmp_path_factory.mktemp("table")
+    ordered = write_table(folder, THINGS, things(*((kind, name, len(name)) for kind, name in keys)))
+    expected = pl.read_parquet(ordered)
+    shuffled = folder / "shuffled.parquet"
+    save_parquet(expected.sample(fraction=1, shuffle=True, seed=len(keys)), shuffled)
+    for path in (ordered, shuffled):
+        source = slices_of(path, THINGS, scratch=folder)
+        read = list(source.slices())
+        assert source.rows == len(keys)
+        assert all(0 < frame.height <= 3 for frame in read)
+        assert pl.concat([expected.clear(), *read]).equals(expected)
+    assert (slices_of(ordered, THINGS, scratch=folder).path) == ordered
+
+
+def test_only_the_columns_asked_for_are_read(tmp_path: Path) -> None:
+    source = slices_of(write_table(tmp_path, THINGS, things(("a", "x", 1))), THINGS, scratch=tmp_path)
+    assert [frame.columns for frame in source.slices(("size", "name"))] == [["size", "name"]]
+    frame = things(("a", "x", 1)).with_columns(note=pl.lit("n"), mine=pl.lit(1))
+    save_parquet(frame, tmp_path / "t.parquet")
+    source = slices_of(tmp_path / "t.parquet", THINGS, scratch=tmp_path)
+    assert next(source.slices()).columns == ["kind", "name", "size", "note"], "the user's own columns are left out"
+    assert set(source.table.optional) == {"note"}
+
+
+@pytest.mark.parametrize("rows", [[("a", "x", 1), ("a", "x", 2)], [*(("a", c, 1) for c in "klm"), ("a", "m", 2)]])
+def test_a_key_that_is_there_twice_is_refused(tmp_path: Path, rows: list[tuple[str, str, int]]) -> None:
+    save_parquet(things(*rows), tmp_path / "t.parquet")
+    with pytest.raises(IntegrityError, match="repeat the key"):
+        slices_of(tmp_path / "t.parquet", THINGS, scratch=tmp_path)
+
+
+def test_what_is_not_the_table_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no things table"):
+        slices_of(tmp_path / "t.parquet", THINGS, scratch=tmp_path)
+    (tmp_path / "t.parquet").write_bytes(b"PAR1 not quite")
+    with pytest.raises(IntegrityError, match="not a readable Parquet file"):
+        slices_of(tmp_path / "t.parquet", THINGS, scratch=tmp_path)
+    save_parquet(things().drop("size"), tmp_path / "t.parquet")
+    with pytest.raises(IntegrityError, match="column size is missing"):
+        slices_of(tmp_path / "t.parquet", THINGS, scratch=tmp_path)
+    save_parquet(things(("a", "x", 1)).with_columns(name=pl.lit(None, pl.String)), tmp_path / "t.parquet")
+    with pytest.raises(IntegrityError, match="column name has nulls"):
+        list(slices_of(tmp_path / "t.parquet", THINGS, scratch=tmp_path).slices())

@@ -56,14 +56,12 @@ def completion_words(given: Path) -> Command:
 
 
 def asking_words(folder: Path, images: int) -> Command:
-    """Write pictures, a prompt and its questions, and answer them."""
     texts = {"p1": [f"Is thing {number} shown?" for number in range(1, 6)]}
     mine = questions(folder / "questions", texts)
     return ["questions", "ask", "--images", str(pictures(folder, images)), "--questions", str(mine)]
 
 
 def weighing_words(folder: Path, images: int) -> Command:
-    """Write pictures and a prompt, and weigh what they show."""
     mine = prompts(folder / "prompts", {"p1": "A plain square"})
     return ["vqascore", "--images", str(pictures(folder, images)), "--prompts", str(mine)]
 
@@ -74,7 +72,6 @@ def expanding_words(captions: int) -> Command:
 
 
 def pictures(folder: Path, images: int) -> Path:
-    """Write pictures, each of another colour."""
     return table(folder / "images", {f"image-{number}": png(f"#{number * 7 % 4096:03x}") for number in range(images)})
 
 

@@ -1,8 +1,8 @@
 """Kill workers and the scheduler of a dask cluster, and pull network cables, at random moments of runs.
 
-Runs are handed to the cluster; one that ends for want of it must say so in culturekit's words, and is begun again.
-Every finished run must have the bytes that the local engine makes, and a task is done again only if the worker that
-had done it is gone.
+Runs are handed to the cluster, on this machine or on several in network namespaces of it; one that ends for want of
+it must say so in culturekit's words, and is begun again. Every finished run must have the bytes that the local engine
+makes, and a task is done again only if the worker that had done it is gone.
 """
 
 import json
@@ -18,11 +18,48 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-if __package__ in {None, ""}:
-    sys.path.insert(0, str(Path(__file__).parents[2]))
-
 from tests.faults.kill_and_resume import content, differences
-from tests.faults.machines import Machine, machines
+
+BRIDGE, NETWORK = "ckbr0", "10.77.0"
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Where programs run: behind `address`, begun with `prefix`; without a `cable` it is this machine itself."""
+
+    address: str = "127.0.0.1"
+    prefix: tuple[str, ...] = ()
+    cable: str = ""
+
+    def plug(self, how: str) -> None:
+        ip("link", "set", self.cable, how)
+
+
+def ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True, capture_output=True)
+
+
+@contextmanager
+def machines(names: Sequence[str]) -> Iterator[list[Machine]]:
+    """Make machines that see each other and nothing else: a network namespace each, on one bridge; or one for all."""
+    with ExitStack() as undo:
+        ip("link", "add", BRIDGE, "type", "bridge")
+        undo.callback(ip, "link", "del", BRIDGE)
+        ip("link", "set", BRIDGE, "up")
+        ready = []
+        for number, name in enumerate(names, start=2):
+            space, cable = f"ck-{name}", f"ck-{name}0"
+            ip("netns", "add", space)
+            undo.callback(ip, "netns", "del", space)
+            ip("link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", space)
+            ip("link", "set", cable, "master", BRIDGE, "up")
+            inside = ("-n", space)
+            ip(*inside, "addr", "add", f"{NETWORK}.{number}/24", "dev", "eth0")
+            ip(*inside, "link", "set", "eth0", "up")
+            ip(*inside, "link", "set", "lo", "up")
+            ready.append(Machine(f"{NETWORK}.{number}", ("ip", "netns", "exec", space), cable))
+        yield ready
+
 
 PORT = 8799
 STUCK = 900.0  # Seconds after which a command without a fault that could hold it up has lost its way
@@ -109,7 +146,6 @@ class Cluster:
         return len(self.born()) == len(self.hosts)
 
     def kill_worker(self, chance: random.Random) -> bool:
-        """Kill a worker; False where none is there."""
         born = self.born()
         return bool(born) and killed(chance.choice(born))
 
@@ -143,7 +179,6 @@ def children(pid: int) -> list[int]:
 
 
 def read(path: Path) -> bytes:
-    """Read what the system says of a process; of one that is gone nothing."""
     try:
         return path.read_bytes()
     except (FileNotFoundError, ProcessLookupError):
@@ -151,7 +186,6 @@ def read(path: Path) -> bytes:
 
 
 def killed(pid: int) -> bool:
-    """Kill a process; False where it is gone already."""
     try:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -261,7 +295,6 @@ def at_work(workdir: Path) -> str:
 
 
 def tell(what: str) -> None:
-    """Say what happened, while more is to come."""
     sys.stderr.write(f"{time.strftime('%H:%M:%S')} {what}\n")
     sys.stderr.flush()
 

@@ -23,7 +23,6 @@ class Watch(SchedulerPlugin):  # type: ignore[misc] # distributed is not typed
             self.note("done", str(key), str(kwargs.get("worker")))
 
     def remove_worker(self, scheduler: object, worker: str, **kwargs: Any) -> None:
-        """Note that a worker is gone, whatever it held."""
         self.note("gone", worker)
 
 

@@ -63,7 +63,6 @@ class FailingIO:
         self.before_sqlite()
 
     def fails(self, step: Step, name: str) -> bool:
-        """Count a step, and say whether it is to fail."""
         with self.turn:
             if not self.within(name):
                 return False
@@ -94,13 +93,11 @@ class FailingIO:
         return counted
 
     def os_open(self, path: Any, flags: int, *more: Any, **options: Any) -> int:
-        """Stand before `os.open`."""
         if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) and self.fails("open", os.fspath(path)):
             raise self.raised(os.fspath(path))
         return self.real_os_open(path, flags, *more, **options)
 
     def open(self, file: Any, mode: str = "r", *more: Any, **options: Any) -> Any:
-        """Stand before `open`."""
         if isinstance(file, int) or not set(mode) & set("wax+"):
             return self.real_open(file, mode, *more, **options)
         failing = self.fails("open", os.fspath(file))

@@ -3,31 +3,18 @@
 import json
 import sys
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
 from culturekit.llm.batch_runner import Jobs, Pauses, batches_of
 from culturekit.llm.batches import BatchLimits
-from culturekit.llm.client import Client, Request
+from culturekit.llm.client import Client
 from culturekit.llm.clients.clients import CLIENTS
 from culturekit.llm.engine import AskEngine, AskOptions
 from culturekit.llm.journal import Journal
+from tests.llm.fake_client import questions
 
 PAUSES = Pauses(first=0.01, longest=0.05, settle=0.3)
-
-
-class Verdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    id: str
-    verdict: Literal["keep", "remove", "review"]
-
-
-def questions(count: int) -> list[Request]:
-    """Give requests about rows Q0, Q1 and so on."""
-    return [
-        Request("test", "Judge.", {"id": f"Q{number}"}, Verdict, {"id": (f"Q{number}",)}, max_tokens=60)
-        for number in range(count)
-    ]
 
 
 def client_of(provider: str, url: str) -> Client:
@@ -50,7 +37,7 @@ def main(provider: str, url: str, folder: str, rows: str) -> None:
     client = client_of(provider, url)
     batches = batches_of(client)
     batches.limits = BatchLimits(rows=15, size=1_000_000)  # type: ignore[misc]
-    requests, options = questions(int(rows)), AskOptions(tries=3)
+    requests, options = questions(int(rows), max_tokens=60), AskOptions(tries=3)
     Path(folder).mkdir(exist_ok=True)
     with Journal(Path(folder) / "journal") as journal:
         engine = AskEngine(client, journal, options, run="run", transport=Jobs(batches, pauses=PAUSES))

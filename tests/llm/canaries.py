@@ -88,8 +88,6 @@ class Unraisable:
 
 
 async def forget(key: str) -> None:
-    """Leave a failed task behind."""
-
     async def inside() -> None:
         fail(key)
 
@@ -99,7 +97,6 @@ async def forget(key: str) -> None:
 
 
 def last_words(how: str, key: str) -> None:
-    """Fail for the last time."""
     if how == "chained":
         try:
             call_sdk(key)
@@ -111,7 +108,6 @@ def last_words(how: str, key: str) -> None:
 
 
 def main(how: str) -> None:
-    """Know the keys, then fail."""
     logging.basicConfig(level=logging.DEBUG)
     if how == "rich":
         from rich.logging import RichHandler

@@ -115,8 +115,6 @@ MARKUP = {
 
 
 def hidden(order: str) -> dict[str, str]:
-    """Hide an order in characters."""
-
     def styled(first: int) -> str:  # in a mathematical alphabet
         return "".join(chr(first + ord(c.lower()) - ord("a")) if c.isascii() and c.isalpha() else c for c in order)
 

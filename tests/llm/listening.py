@@ -30,7 +30,6 @@ class Listening:
 
 @contextmanager
 def listening() -> Iterator[Listening]:
-    """Listen for a block."""
     told = Listening()
 
     class Handler(BaseHTTPRequestHandler):

@@ -1,28 +1,40 @@
+"""Rows asked online: each bought once and ended in one outcome; models and servers of no use are noticed early."""
+
 import errno
 import json
+import logging
 import re
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from culturekit.core.errors import BudgetReached, UpstreamUnavailable, UsageError
+from culturekit.core.errors import BudgetReached, UnusableReplies, UpstreamUnavailable, UsageError
+from culturekit.core.stage import Work
 from culturekit.llm import engine
+from culturekit.llm.answers import LlmOptions, answers
 from culturekit.llm.client import Failure, Rate, Reply, Request
-from culturekit.llm.dispatch import Limiter
+from culturekit.llm.dispatch import DurableHold, Limiter
 from culturekit.llm.engine import AskEngine, AskOptions, ask_free
-from culturekit.llm.journal import Journal
+from culturekit.llm.journal import FILE, Journal
 from culturekit.llm.ledger import latest_exchanges, spent_in_run
-from culturekit.llm.rows import Answered
+from culturekit.llm.probing import needs_probe, probe_once
+from culturekit.llm.purse import Purse
+from culturekit.llm.rows import LOOKED_AT, OUTCOMES, Answered, ReplyWatch, Row, failed, heard
+from culturekit.llm.usage import Budget
+from tests.builders.paid_judge import PaidJudge
 from tests.conftest import HeardProgress
-from tests.llm.fake_client import FakeClient, Verdict, answer_for, questions
+from tests.llm.fake_client import FakeClient, Verdict, answer_for, client, question, questions
+from tests.llm.server import Fault, Rule, Script, running_server
 
 FAST = AskOptions(concurrency=16)
 
@@ -68,21 +80,13 @@ def test_what_is_answered_does_not_depend_on_how_many_go_at_once(tmp_path: Path,
     assert [answered.outcome for answered in answers] == expected
 
 
-def test_within_a_run_nothing_journalled_is_asked_again(tmp_path: Path) -> None:
+def test_within_a_run_nothing_journalled_is_asked_again_and_another_run_is_served_answers_only(tmp_path: Path) -> None:
     first = ask(FakeClient(mixed), tmp_path, questions(50))
-    client = FakeClient(mixed)
-    again = ask(client, tmp_path, questions(50))
-    assert client.asked == {}
-    assert again == [replace(answered, bought=False) for answered in first]
-    assert all(answered.bought for answered in first)
-
-
-def test_another_run_is_served_answers_only_repaired_ones_too(tmp_path: Path) -> None:
-    ask(FakeClient(mixed), tmp_path, questions(10))
-    client = FakeClient(mixed)
-    answers = ask(client, tmp_path, questions(10), run="two")
-    assert client.asked == {"Q1": 1, "Q2": 2, "Q4": 1}
-    assert answers[3].outcome == "repaired"
+    again, other = FakeClient(mixed), FakeClient(mixed)
+    assert ask(again, tmp_path, questions(50)) == [replace(answered, bought=False) for answered in first]
+    assert (again.asked, {answered.bought for answered in first}) == ({}, {True})
+    answers = ask(other, tmp_path, questions(10), run="two")
+    assert (other.asked, answers[3].outcome) == ({"Q1": 1, "Q2": 2, "Q4": 1}, "repaired")
 
 
 def test_a_reply_from_before_a_kill_that_was_repaired_after_it_serves_other_runs_too(tmp_path: Path) -> None:
@@ -346,3 +350,229 @@ def test_the_second_press_leaves_at_once(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         assert process.wait() == 130
         assert "interrupted" not in process.stdout.read(), "it did not wait for what was under way"
+
+
+ROWS = 300
+CONCURRENCY = 4
+
+
+def kept(qid: str) -> str:
+    return json.dumps({"id": qid, "verdict": "keep"})
+
+
+WAYS: dict[str, Callable[[str], str | Failure | Reply]] = {
+    "invented ids": lambda qid: kept("Q999999"),
+    "prose": lambda qid: "I would keep it.",
+    "cut": lambda qid: Reply('{"id":', stop="length"),
+    "refused": lambda qid: Reply("I cannot.", stop="refusal"),
+    "rejected": lambda qid: Failure("rejected", "no such schema", status=400),
+}
+
+
+def requests_about(rows: int) -> list[Request]:
+    qids = [f"Q{number}" for number in range(1, rows + 1)]
+    return [question(data={"id": qid, "label": f"dish {qid}"}, allowed={"id": (qid,)}) for qid in qids]
+
+
+def judged(work: Work, judge: PaidJudge, **options: object) -> list[Answered]:
+    llm = replace(LlmOptions(concurrency=CONCURRENCY), **options)  # type: ignore[arg-type]
+    return list(answers(judge, requests_about(ROWS), work=work, llm=llm))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_replies_of_no_use_end_a_run_after_twenty_rows(work: Work, way: str) -> None:
+    judge = PaidJudge(WAYS[way])
+    with pytest.raises(UnusableReplies, match="of the first 20 rows") as caught:
+        judged(work, judge)
+    assert caught.value.exit_code == 3
+    assert len(judge.sent) == LOOKED_AT
+    again = PaidJudge(WAYS[way])
+    with pytest.raises(UnusableReplies):
+        judged(work, again)
+    assert not again.sent, "what is known to be of no use is bought again"
+
+
+def test_with_go_on_the_rest_is_asked_and_nothing_is_bought_twice(work: Work) -> None:
+    stopped, went_on = PaidJudge(WAYS["refused"]), PaidJudge(WAYS["refused"])
+    with pytest.raises(UnusableReplies):
+        judged(work, stopped)
+    end_of = judged(work, went_on, go_on=True)
+    assert [answered.outcome for answered in end_of] == ["refused"] * ROWS
+    assert (stopped.sent + went_on.sent).total() == ROWS
+
+
+def test_a_model_that_becomes_useless_is_noticed_later_too(work: Work) -> None:
+    judge = PaidJudge(lambda qid: kept(qid) if int(qid[1:]) <= 40 else "no")
+    with pytest.raises(UnusableReplies):
+        judged(work, judge)
+    assert len(judge.sent) < 100
+
+
+def test_half_of_the_replies_is_enough(work: Work) -> None:
+    judge = PaidJudge(lambda qid: kept(qid) if int(qid[1:]) % 2 else Reply("", stop="refusal"))
+    assert len(judged(work, judge)) == ROWS
+
+
+def test_few_rows_are_asked_to_the_end(work: Work) -> None:
+    judge = PaidJudge(WAYS["prose"])
+    end_of = list(answers(judge, requests_about(LOOKED_AT - 1), work=work, llm=LlmOptions()))
+    assert len(end_of) == LOOKED_AT - 1
+    last = list(answers(judge, requests_about(LOOKED_AT), work=work, llm=LlmOptions(concurrency=64)))
+    assert len(last) == LOOKED_AT, "nothing was left to save"
+
+
+@pytest.mark.parametrize("fence", ["```json\n{}\n```", "```\n{}\n```", "```json\r\n{}```", "\n```JSON  \n{}\n```  \n"])
+def test_a_fence_round_an_answer_is_taken_off_and_counted(work: Work, fence: str) -> None:
+    judge, watch = PaidJudge(lambda qid: fence.replace("{}", kept(qid))), ReplyWatch()
+    end_of = list(answers(judge, requests_about(30), work=work, llm=LlmOptions(), watch=watch))
+    assert {(one.outcome, one.detail) for one in end_of} == {("ok", "fenced")}
+    assert judge.sent.total() == 30
+    assert watch.notes() == {"fenced": 30}
+    assert all(one.raw.strip().startswith("```") for one in end_of)
+
+
+def test_what_stands_in_a_fence_is_read_as_strictly_as_without(work: Work) -> None:
+    judge = PaidJudge(lambda qid: f"```json\n{kept('Q999999')}\n```")
+    end_of = list(answers(judge, requests_about(3), work=work, llm=LlmOptions()))
+    assert {(one.outcome, one.detail) for one in end_of} == {("invalid", "unknown-id")}
+
+
+REQUEST = Request("test", "Judge.", {"id": "Q1"}, Verdict, {"id": ("Q1",)})
+GOOD = Reply(json.dumps({"id": "Q1", "verdict": "keep"}))
+BAD = Reply("no JSON at all")
+
+events = st.one_of(
+    st.just(GOOD),
+    st.just(BAD),
+    st.just(Reply(json.dumps({"id": "Q2", "verdict": "keep"}))),
+    st.sampled_from([Reply("", stop=stop) for stop in ("length", "refusal", "blocked", "unreadable")]),
+    st.sampled_from(
+        [Failure(kind, "", status=500) for kind in ("busy", "server", "timeout", "connection", "rejected", "blocked")]
+    ),
+)
+
+
+def end_of(happened: list[Reply | Failure], **options: Any) -> tuple[Row | Answered, int]:
+    """Let things happen to a row until it ends; give how many it took."""
+    now: Row | Answered = Row(REQUEST)
+    for used, event in enumerate(happened):
+        if isinstance(now, Answered):
+            return now, used
+        now = failed(now, event, **options) if isinstance(event, Failure) else heard(now, event, **options)
+    return now, len(happened)
+
+
+@given(st.lists(events, min_size=13, max_size=13), st.integers(1, 6))
+def test_every_row_ends_in_one_outcome_and_within_its_tries(happened: list[Reply | Failure], tries: int) -> None:
+    free, _ = end_of(happened, tries=1, charged=False)
+    assert not isinstance(free, Answered) or free.outcome != "exhausted", "what is not charged never exhausts"
+    now, used = end_of(happened, tries=tries)
+    assert isinstance(now, Answered)
+    assert used <= 2 * tries
+    assert now.outcome in OUTCOMES
+    assert (now.value is not None) == (now.outcome in {"ok", "repaired"})
+    if now.value is not None:
+        assert now.value == Verdict("Q1", "keep")
+
+
+def test_a_reply_that_is_no_answer_is_repaired_once() -> None:
+    row = heard(Row(REQUEST, tries=5), BAD, tries=6)
+    assert isinstance(row, Row)
+    assert row.repairing and row.tries == 0, "the repair has tries of its own"
+    assert "no JSON at all" not in row.request.instructions
+    assert heard(row, GOOD, tries=6) == Answered("repaired", Verdict("Q1", "keep"), raw=GOOD.text)
+    again = heard(row, BAD, tries=6)
+    assert isinstance(again, Answered)
+    assert (again.outcome, again.raw) == ("invalid", BAD.text)
+
+
+def test_the_stops_of_a_model_are_the_outcomes_they_are_called_by() -> None:
+    ends = {"refusal": "refused", "blocked": "blocked", "length": "truncated"}
+    for stop, outcome in ends.items():
+        answered = heard(Row(REQUEST), Reply("I", stop=stop), tries=6)  # type: ignore[arg-type]
+        assert isinstance(answered, Answered)
+        assert answered.outcome == outcome
+    assert set(get_args(Reply.__annotations__["stop"])) <= {*ends, "end", "unreadable"}
+
+
+def test_an_exhausted_row_says_what_failed_last() -> None:
+    answered = failed(Row(REQUEST, tries=5), Failure("server", "secret text", status=503), tries=6)
+    assert answered == Answered("exhausted", detail="6 tries; the last: the server failed (status 503)")
+
+
+def probed(folder: Path, script: Script, *, times: int = 1) -> tuple[int, float]:
+    """Probe; give the number of requests that the server saw, and how long it asks to be left alone."""
+    with running_server(script) as server, Journal(folder) as journal:
+        asked = client(f"openai:qwen?base_url={server.openai_url}&schema=vllm&price=1/2")
+        hold = DurableHold(journal, asked.identity, 900.0)
+        for _ in range(times):
+            probe_once(asked, journal, Purse(asked.rate, asked.identity, Budget(1.0)), hold, run="r")
+        return len(server.records()), hold.left()
+
+
+def test_a_server_that_enforces_schemas_is_asked_once_and_not_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert probed(tmp_path, Script(), times=3) == (1, 0.0)
+    assert not caplog.records
+
+
+def test_a_reply_that_a_kill_left_unread_is_read_and_not_bought_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with running_server(Script(ignores_schema=True)) as server:
+        asked = client(f"openai:qwen?base_url={server.openai_url}&schema=vllm&price=1/2")
+
+        def probe() -> float | None:
+            purse = Purse(asked.rate, asked.identity, Budget(1.0))
+            with Journal(tmp_path) as journal:
+                probe_once(asked, journal, purse, DurableHold(journal, asked.identity, 900.0), run="r")
+            return purse.paid
+
+        with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+            patched.setattr(Journal, "note", killed)
+            probe()
+        assert not caplog.records
+        paid = probe()
+        assert paid
+        assert paid == pytest.approx(spent_in_run(tmp_path / FILE, "r"))
+        assert "without holding the model qwen to the schema" in caplog.text
+        assert len(server.records()) == 1
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        (Script(ignores_schema=True), "without holding the model qwen to the schema"),
+        (Script(rules=(Rule(Fault("says", text='{"verdict":"keep"}')),)), "without holding"),
+        (Script(rules=(Rule(Fault("white-space")),)), "white space up to the limit"),
+        (Script(rules=(Rule(Fault("broken-json")),)), "gave no reply that tells: unreadable"),
+    ],
+)
+def test_a_server_that_does_not_is_warned_of_after_one_request(
+    script: Script, said: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert probed(tmp_path, script, times=2)[0] == 1
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    assert said in caplog.text
+
+
+def test_a_server_that_is_busy_is_asked_again_later_and_left_alone_as_long_as_it_wants(tmp_path: Path) -> None:
+    busy = Script(rules=(Rule(Fault("busy", hint="retry-after", wait=60.0)),))
+    requests, left = probed(tmp_path, busy, times=2)
+    assert requests == 1
+    assert 50 < left <= 60
+
+
+def test_what_no_waiting_mends_is_said_at_once(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="key"):
+        probed(tmp_path, Script(rules=(Rule(Fault("unauthorized")),)))
+
+
+def test_only_servers_of_ones_own_are_probed() -> None:
+    asked: Any = ["openai:gpt-4o-mini", "google:gemini-2.5-flash", "openai:m?base_url=https://eu.api.openai.com/v1"]
+    assert not any(needs_probe(client(spec)) for spec in asked)
+    assert needs_probe(client("openai:m?base_url=http://127.0.0.1:8000/v1"))

@@ -19,8 +19,7 @@ from culturekit.llm.failures import LONGEST_HINT, wait_of
 from culturekit.llm.journal import Journal
 from culturekit.llm.rows import OUTCOMES
 from tests.effort import examples
-from tests.llm.fake_client import FakeClient, Verdict, answer_for, questions
-from tests.llm.simulated_wire import Enforced, Provider, SimulatedWire, Turn
+from tests.llm.fake_client import Enforced, FakeClient, Provider, SimulatedWire, Turn, Verdict, answer_for, questions
 
 MINUTES = 6
 DAY = 86_400.0

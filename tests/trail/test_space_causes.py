@@ -19,7 +19,7 @@ from culturekit.core.schemas import DIFF
 from culturekit.core.stage import Stage
 from culturekit.trail.space_causes import compare_spaces, space_behind
 from tests.effort import THOROUGH
-from tests.llm.server.made_replies import Question
+from tests.llm.server.answers import Question
 from tests.llm.server.running import running_server
 from tests.trail.space_world import (
     BRAZIL,

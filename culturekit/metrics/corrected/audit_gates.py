@@ -97,12 +97,8 @@ def check_design(
 ) -> None:
     """Refuse answers about images that are no even draw, unless nobody knows how they were chosen.
 
-    Args:
-        images: all images: image_id, prompt_id, country, and score where it is known how clear each case is.
-        answers: image_id, and `drawing` where the form knew it.
-        sample: AUDIT_SAMPLE: which images people were asked about.
-        design: `unknown` looks at no draw; what comes of it is to be marked.
-        label: what the column country holds.
+    Images have a score where it is known how clear each case is, answers a `drawing` where the form knew it. The design
+    `unknown` looks at no draw; what comes of it is to be marked.
     """
     check_choice("design", design, ("drawn", "unknown"))
     if design == "unknown":
@@ -227,15 +223,11 @@ LEVELS = (("artifact", "artifact_id"), ("country", "country"), ("continent", "co
 
 @dataclass(frozen=True, slots=True)
 class TakenAnswers:
-    """Answers that carry a correction.
+    """Answers that carry a correction."""
 
-    Attributes:
-        answers: rows of AUDITS about a model's images, with the `label` of each on the closest level of a kernel.
-        gold: what the raters answered to gold items on that level: annotator, asked, right.
-    """
-
+    # rows of AUDITS about a model's images, with the `label` of each on the closest level of a kernel
     answers: pl.DataFrame
-    gold: pl.DataFrame
+    gold: pl.DataFrame  # what the raters answered to gold items on that level: annotator, asked, right
 
     @property
     def adrift(self) -> Mapping[str, float]:
@@ -254,13 +246,7 @@ def audited_answers(
 ) -> TakenAnswers:
     """Take the answers about some images that correct a kernel, or refuse the audit.
 
-    Args:
-        nearest: the nearest matches of one model and concept.
-        audit: AUDITS; rows of other images are not looked at.
-        weights: of the same continent, the same country, the same artifact.
-        pool: whose answers count; needed only when several pools answered.
-        sample: AUDIT_SAMPLE: which images people were asked about.
-        design: `unknown` looks at no draw; what comes of it is marked.
+    A pool is needed only when several answered. The design `unknown` looks at no draw; what comes of it is marked.
 
     Raises:
         UsageError: the audit cannot carry a correction of this kernel.

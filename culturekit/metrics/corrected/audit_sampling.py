@@ -312,14 +312,8 @@ def audit_forecast(
 ) -> AuditForecast:
     """Prepare to say how wide the interval of a model's corrected diversity would be with some images audited.
 
-    Args:
-        matches: MATCHES of one model, of one concept or more; the nearest match of an image counts.
-        weights: of the same continent and the same country; kernels with artifacts are not forecast.
-        size: images per batch.
-        confidence: of the interval.
-        accuracy: how often the mapping is right, where nobody has looked yet.
-        pilot: AUDITS of a first audit, at least 30 images of each concept; then no accuracy is assumed.
-        rng: draws.
+    Either an accuracy of the mapping is assumed, or a pilot tells it: AUDITS with at least 30 images of each concept.
+    Kernels with artifacts are not forecast.
 
     Raises:
         UsageError: an argument breaks its rule, or the first audit cannot carry a correction.

@@ -30,21 +30,14 @@ USUAL, SEEN = 0.9, 10
 
 @dataclass(frozen=True, slots=True)
 class RaterModel:
-    """What the answers say together.
+    """What the answers say together."""
 
-    Attributes:
-        shares: float64, (n_images, n_labels): the probability of each label, in the order of the image ids.
-        accuracy: float64, (n_raters,): how often each rater is right; 1 where nothing tells.
-        agreement: share of pairs of answers to one image that agree; NaN when no image has two answers.
-        right: in what share of images the likeliest label is right.
-        doubt: the standard error of that.
-    """
-
+    # float64, (n_images, n_labels): the probability of each label, in the order of the image ids
     shares: NDArray[np.float64]
-    accuracy: NDArray[np.float64]
-    agreement: float
-    right: float = 1.0
-    doubt: float = 0.0
+    accuracy: NDArray[np.float64]  # float64, (n_raters,): how often each rater is right; 1 where nothing tells
+    agreement: float  # share of pairs of answers to one image that agree; NaN when no image has two answers
+    right: float = 1.0  # in what share of images the likeliest label is right
+    doubt: float = 0.0  # the standard error of that
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,12 +324,8 @@ Values = NDArray[np.float64]
 def audited_rate(parts: Sequence[Values], sizes: Sequence[int], *, confidence: float) -> Interval:
     """Estimate a share of all images from what was seen on some of each part.
 
-    Each part has Wilson's interval; their distances, weighed by the images of the parts, add in squares.
-
-    Args:
-        parts: for each part float64 (n_seen,): 1 where it is so, 0 where it is not, or between where raters differ.
-        sizes: how many images each part has.
-        confidence: of the interval.
+    Each part has Wilson's interval; their distances, weighed by the images of the parts, add in squares. Parts hold 1
+    where it is so, 0 where it is not, or between where raters differ; `sizes` are the images that each has.
     """
     weights = [size / sum(sizes) for size in sizes]
     limits = [wilson(float(part.mean()), len(part), confidence) for part in parts]

@@ -34,21 +34,13 @@ _ERRORS_ADDED = 100  # How often errors are added to the answers, to see what er
 
 @dataclass(frozen=True, slots=True)
 class AuditedBatches:
-    """The images of a model and concept, and the batches of which every image was looked at.
+    """The images of a model and concept, and the batches of which every image was looked at."""
 
-    Attributes:
-        mapped: int64, (n_images, 3): the numbers of what images are mapped to, by level.
-        prompt: int64, (n_images,): the prompt of each, ascending.
-        rows: int64, (n_batches, size): the images of each audited batch.
-        found: int64, (n_images, 3): what people found, where they looked.
-        raters: how often the answer that most people give is right.
-    """
-
-    mapped: Levels
-    prompt: NDArray[np.int64]
-    rows: NDArray[np.int64]
-    found: Levels
-    raters: RaterModel
+    mapped: Levels  # int64, (n_images, 3): the numbers of what images are mapped to, by level
+    prompt: NDArray[np.int64]  # int64, (n_images,): the prompt of each, ascending
+    rows: NDArray[np.int64]  # int64, (n_batches, size): the images of each audited batch
+    found: Levels  # int64, (n_images, 3): what people found, where they looked
+    raters: RaterModel  # how often the answer that most people give is right
 
 
 def draw_batches(images: pl.DataFrame, *, n: int, size: int, rng: np.random.Generator) -> pl.DataFrame:
@@ -56,12 +48,6 @@ def draw_batches(images: pl.DataFrame, *, n: int, size: int, rng: np.random.Gene
 
     Prompts are put in the order of their mapped diversity of countries, and batches are spread evenly over them. With
     more batches than prompts, every prompt has as many as its images and the others allow before the rest is spread.
-
-    Args:
-        images: the nearest matches of one model and concept.
-        n: how many images at most.
-        size: images of a batch.
-        rng: draws.
 
     Raises:
         UsageError: no prompt has images for a batch.

@@ -55,35 +55,23 @@ _HELPED = 1.1  # By how much the error of a helping mapping is larger yet: how f
 
 @dataclass(frozen=True, slots=True)
 class PairMean:
-    """The mean of k² over pairs of images of a prompt.
+    """The mean of k² over pairs of images of a prompt."""
 
-    Attributes:
-        value: the mean.
-        variance: of it, over draws of an audit.
-        erring: how far errors of raters may move it, as a standard error.
-        audited: how many images were audited.
-    """
-
-    value: float
-    variance: float
-    erring: float
-    audited: int
+    value: float  # the mean
+    variance: float  # of it, over draws of an audit
+    erring: float  # how far errors of raters may move it, as a standard error
+    audited: int  # how many images were audited
 
 
 @dataclass(frozen=True, slots=True)
 class FoundLevels:
-    """What images are mapped to and found to show on every level: kernels of one closest level share it.
+    """What images are mapped to and found to show on every level: kernels of one closest level share it."""
 
-    Attributes:
-        images: image_id, prompt_id, and the numbers of what each image is mapped to and found to show on each level;
-            nothing is found where nobody looked.
-        raters: how often the answer that most people give is right.
-        adrift: as in TakenAnswers.
-    """
-
+    # image_id, prompt_id, and the numbers of what each image is mapped to and found to show on each level;
+    # nothing is found where nobody looked
     images: pl.DataFrame
-    raters: RaterModel
-    adrift: Mapping[str, float]
+    raters: RaterModel  # how often the answer that most people give is right
+    adrift: Mapping[str, float]  # as in TakenAnswers
 
 
 def found_levels(nearest: pl.DataFrame, taken: TakenAnswers) -> FoundLevels:

@@ -30,14 +30,10 @@ Parts: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """How something is filled part by part.
+    """How something is filled part by part."""
 
-    Attributes:
-        states: of what parts it can be; what is empty comes first.
-        steps: for each kind of part, from 1, the states that have room for it, and the states it leads to.
-    """
-
-    states: Sequence[Parts]
+    states: Sequence[Parts]  # of what parts it can be; what is empty comes first
+    # for each kind of part, from 1, the states that have room for it, and the states it leads to
     steps: Sequence[tuple[Rows, Rows]]
 
     def filled(self, parts: Iterable[Array], rows: int) -> Array:
@@ -54,24 +50,16 @@ class Filling:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedDiversity:
-    """The mean of VS_q/size over batches, as a function of the shares of nested labels.
+    """The mean of VS_q/size over batches, as a function of the shares of nested labels."""
 
-    Attributes:
-        size: items per batch.
-        groups: which labels lie in which continent; none where continents do not count.
-        continent: how a continent is filled with labels.
-        batch: how a batch is filled with continents, or with labels.
-        kinds: float64, (n_kinds, n_states - 1): how a part of a batch weighs, by the state of its continent, or by how
-            many places a label fills.
-        scores: float64, (n_states,): VS_q/size of batches times the ways to order them; 0 where places are left.
-    """
-
-    size: int
-    groups: Sequence[NDArray[np.int64]]
-    continent: Filling
-    batch: Filling
+    size: int  # items per batch
+    groups: Sequence[NDArray[np.int64]]  # which labels lie in which continent; none where continents do not count
+    continent: Filling  # how a continent is filled with labels
+    batch: Filling  # how a batch is filled with continents, or with labels
+    # float64, (n_kinds, n_states - 1): how a part of a batch weighs, by the state of its continent, or by how
+    # many places a label fills
     kinds: Array
-    scores: Array
+    scores: Array  # float64, (n_states,): VS_q/size of batches times the ways to order them; 0 where places are left
 
     def __call__(self, shares: Array) -> Array:
         """Give the mean for each row of shares, float64 (n, n_labels); each row sums to 1."""
@@ -101,12 +89,7 @@ def expected_diversity(
 ) -> ExpectedDiversity:
     """Prepare the mean of VS_q/size for labels in continents.
 
-    Args:
-        size: items per batch.
-        continent: the weight of the same continent.
-        country: the weight of the same label; both weights sum to 1.
-        q: the order.
-        parents: the continent of each label; when continents do not count, they are not looked at.
+    The weights of the same continent and label sum to 1; `parents` are the continents of labels, if these count.
     """
     inside = np.asarray(parents)
     groups = [np.flatnonzero(inside == parent) for parent in np.unique(inside)] if continent > 0 else []
@@ -185,9 +168,7 @@ def spectrum(continents: Sequence[Parts], size: int, continent: float, country: 
 def weights_of_shares(shares: Array, size: int) -> Array:
     """Weigh labels that fill 1, 2 ... places of a batch, drawn with replacement: p^s / s!.
 
-    Args:
-        shares: float64, (n, n_labels).
-        size: places of a batch.
+    From float64 (n, n_labels), float64 (n_labels, size, n).
 
     Returns:
         float64, (n_labels, size, n).

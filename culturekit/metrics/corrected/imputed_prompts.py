@@ -135,44 +135,30 @@ ONE_BY_ONE = 25
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Audited images.
+    """Audited images."""
 
-    Attributes:
-        prompt: int64, (n,): the prompt of each.
-        mapped: int64, (n,): the code of what it is mapped to.
-        shown: float64, (n, n_labels): what it shows, by what people say.
-        right: in what share of images the likeliest label is right.
-        doubt: the standard error of that.
-    """
-
-    prompt: Counts
-    mapped: Counts
-    shown: Array
-    right: float = 1.0
-    doubt: float = 0.0
+    prompt: Counts  # int64, (n,): the prompt of each
+    mapped: Counts  # int64, (n,): the code of what it is mapped to
+    shown: Array  # float64, (n, n_labels): what it shows, by what people say
+    right: float = 1.0  # in what share of images the likeliest label is right
+    doubt: float = 0.0  # the standard error of that
 
 
 @dataclass(frozen=True, slots=True)
 class AuditedCounts:
-    """Images by what they are mapped to, and what was found of some: all that the correction looks at.
+    """Images by what they are mapped to, and what was found of some: all that the correction looks at."""
 
-    Attributes:
-        labels: the labels that occur, mapped or found, in alphabetical order; one of them is NOTHING.
-        parents: int64, (n_labels,): the continent of each.
-        mapped: int64, (n_prompts, n_codes): images by prompt and what they are mapped to; with one instrument the
-            codes are the labels.
-        found: the audited images in the order of their ids, and what each really shows; shares of labels where raters
-            leave a doubt.
-        adrift: as in TakenAnswers.
-        instruments: int64, (n_instruments, n_codes): the label that each instrument gives to images of a code, taken to
-            err independently given what an image shows; without it codes are labels.
-    """
-
-    labels: tuple[str, ...]
-    parents: Counts
+    labels: tuple[str, ...]  # the labels that occur, mapped or found, in alphabetical order; one of them is NOTHING
+    parents: Counts  # int64, (n_labels,): the continent of each
+    # int64, (n_prompts, n_codes): images by prompt and what they are mapped to; with one instrument the codes
+    # are the labels
     mapped: Counts
+    # the audited images in the order of their ids, and what each really shows; shares of labels where raters
+    # leave a doubt
     found: Findings
-    adrift: Mapping[str, float] = field(default_factory=dict)
+    adrift: Mapping[str, float] = field(default_factory=dict)  # as in TakenAnswers
+    # int64, (n_instruments, n_codes): the label that each instrument gives to images of a code, taken to err
+    # independently given what an image shows; without it codes are labels
     instruments: Counts | None = None
 
     @property
@@ -310,23 +296,14 @@ EVENNESS = np.geomspace(0.05, 200, 40)  # What is tried for how even the shares 
 
 @dataclass(frozen=True, slots=True)
 class Imputed:
-    """What was drawn.
+    """What was drawn."""
 
-    Attributes:
-        counts: int64, (n_chains, kept, n_prompts, n_labels): the images by what they show.
-        shares: float64, (n_chains, n_prompts, n_labels): the mean of the shares of prompts.
-        drawn: float64, (n_chains, some, n_prompts, n_labels): shares of some rounds.
-        prompt: int64, (n_cells,): prompts, and
-        mapped: int64, (n_cells,): codes that images have.
-        chances: float64, (n_chains, n_cells, n_labels): what these show.
-    """
-
-    counts: Counts
-    shares: Array
-    drawn: Array
-    prompt: Counts
-    mapped: Counts
-    chances: Array
+    counts: Counts  # int64, (n_chains, kept, n_prompts, n_labels): the images by what they show
+    shares: Array  # float64, (n_chains, n_prompts, n_labels): the mean of the shares of prompts
+    drawn: Array  # float64, (n_chains, some, n_prompts, n_labels): shares of some rounds
+    prompt: Counts  # int64, (n_cells,): prompts
+    mapped: Counts  # int64, (n_cells,): codes that images have
+    chances: Array  # float64, (n_chains, n_cells, n_labels): what these show
 
 
 def impute(audit: AuditedCounts, seen: Seen, *, rng: np.random.Generator) -> Imputed:
@@ -489,15 +466,10 @@ class ImputedPrompts:
 
 @dataclass(frozen=True, slots=True)
 class Instrument:
-    """A mapping of images to labels.
+    """A mapping of images to labels."""
 
-    Attributes:
-        known: bool, (n_labels,): the labels that it gives, but for nothing.
-        towards: float64, (n_chains, n_labels, n_labels): where errors of each true label are expected to fall.
-    """
-
-    known: NDArray[np.bool_]
-    towards: Array
+    known: NDArray[np.bool_]  # bool, (n_labels,): the labels that it gives, but for nothing
+    towards: Array  # float64, (n_chains, n_labels, n_labels): where errors of each true label are expected to fall
 
     def drawn(self, table: Array, strength: Array, none: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Draw how each true label is mapped: as often rightly as others are, else to where errors usually fall.

@@ -123,13 +123,9 @@ def settled_pairs(
     """Say of each pair of models whether the looks so far settle which shows more.
 
     As often as `confidence` says no pair at all is settled falsely. A model of which no pair is open is asked about no
-    more, and may lack from later looks. With the goal `top` a model that another surely beats is out of it.
-
-    Args:
-        looks: what each look said of every model that was still asked about, and could be corrected.
-        planned: images of a model at each look, all of those that were planned.
-        goal: whether every pair is to be settled, or who shows most.
-        confidence: of all pairs together.
+    more, and may lack from later looks. With the goal `top` a model that another surely beats is out of it. `planned`
+    are the images of a model at each look, also at those to come. A look says something of every model that was still
+    asked about, and could be corrected.
 
     Raises:
         UsageError: an argument breaks its rule.

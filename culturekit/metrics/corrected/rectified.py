@@ -29,36 +29,22 @@ _INSIDE = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Parted:
-    """What is imputed without each part of the audited images: all kernels that look at the same labels share it.
+    """What is imputed without each part of the audited images: all kernels that look at the same labels share it."""
 
-    Attributes:
-        part: int64, (n,): the part of each audited image.
-        imputed: a chain for each part, from the other parts.
-    """
-
-    part: Counts
-    imputed: Imputed
+    part: Counts  # int64, (n,): the part of each audited image
+    imputed: Imputed  # a chain for each part, from the other parts
 
 
 @dataclass(frozen=True, slots=True)
 class Bend:
-    """What is looked at of a prompt of which some images were left out of an imputation.
+    """What is looked at of a prompt of which some images were left out of an imputation."""
 
-    Attributes:
-        chain: the imputation.
-        hidden: the share of the prompt's images that it did not see.
-        shares: float64, (n_labels,): what all images show, as imputed.
-        beyond: float64, (n, n_labels): what the images left out show beyond what was imputed for them.
-        drawn: int64, (kept, n_labels): images by what they show, as imputed, and
-        alone: int64, (TIMES, n_labels): each label drawn by itself.
-    """
-
-    chain: int
-    hidden: float
-    shares: Array
-    beyond: Array
-    drawn: Counts
-    alone: Counts
+    chain: int  # the imputation
+    hidden: float  # the share of the prompt's images that it did not see
+    shares: Array  # float64, (n_labels,): what all images show, as imputed
+    beyond: Array  # float64, (n, n_labels): what the images left out show beyond what was imputed for them
+    drawn: Counts  # int64, (kept, n_labels): images by what they show, as imputed
+    alone: Counts  # int64, (TIMES, n_labels): each label drawn by itself
 
     def steps(self) -> Array:
         """Give shares on three places of a line for all images left out together, and for each."""

@@ -36,17 +36,11 @@ STRONGEST = 1.2  # Beyond this skewness the correction, a cubic in it, would say
 
 @dataclass(frozen=True, slots=True)
 class Homogeneity:
-    """Whether audited images are mapped as references of the same label are.
+    """Whether audited images are mapped as references of the same label are."""
 
-    Attributes:
-        statistic: likelihood ratio of two confusions against one, summed over true labels.
-        p: how often it is as large when references and audited images are exchanged at random.
-        audited: images behind it.
-    """
-
-    statistic: float
-    p: float
-    audited: int
+    statistic: float  # likelihood ratio of two confusions against one, summed over true labels
+    p: float  # how often it is as large when references and audited images are exchanged at random
+    audited: int  # images behind it
 
     @property
     def rejected(self) -> bool:

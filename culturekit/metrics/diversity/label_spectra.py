@@ -375,10 +375,8 @@ class ImplicitSpectrum(Protocol):
 def effective_numbers(classes: LabelClasses, weights: Sequence[float], orders: Sequence[float]) -> list[float]:
     """Compute the Vendi score for several orders.
 
-    Args:
-        classes: of the levels that count, coarse levels first.
-        weights: of these levels, above 0; they are scaled to sum to 1.
-        orders: each above 0; infinity is allowed.
+    Classes are of the levels that count, coarse ones first, and weights, above 0, of these; they are scaled to sum to
+    1.
     """
     total = sum(weights)
     exact = tuple(weight / total for weight in weights)

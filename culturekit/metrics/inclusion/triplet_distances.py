@@ -1,7 +1,7 @@
 """How much nearer to a reference the one image lies than the other, and whether people see it so."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
@@ -247,36 +247,21 @@ def shares_by(rows: pl.DataFrame, column: str, by: Sequence[str]) -> pl.DataFram
 # Photographs of an object in a region; images of the prompt "O in R"; images of the prompt "O"
 Kind: TypeAlias = Literal["real", "in-region", "object"]
 
-Row: TypeAlias = dict[str, Any]
+# An image by its place in a reference's order: of which kind, and the how-many-th furthest; 0 is the closest
+Pick: TypeAlias = tuple[Kind, int]
 
-
-@dataclass(frozen=True, slots=True)
-class Pick:
-    """An image by its place in a reference's order: of which kind, and the how-many-th furthest; 0 is the closest."""
-
-    kind: Kind
-    furthest: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Combo:
-    """What a triplet is made of."""
-
-    reference: Kind
-    first: Pick
-    second: Pick
-
-
-# The combinations of the study
-COMBOS: Mapping[str, Combo] = MappingProxyType(
+# The combinations of the study: of which kind the reference is, and the two images that are compared
+COMBOS: Mapping[str, tuple[Kind, Pick, Pick]] = MappingProxyType(
     {
-        "A": Combo("real", Pick("in-region"), Pick("in-region", 8)),
-        "B": Combo("in-region", Pick("real"), Pick("real", 8)),
-        "C": Combo("real", Pick("in-region"), Pick("object", 48)),
-        "D": Combo("real", Pick("object", 6), Pick("in-region", 8)),
-        "E": Combo("object", Pick("real"), Pick("real", 8)),
+        "A": ("real", ("in-region", 0), ("in-region", 8)),
+        "B": ("in-region", ("real", 0), ("real", 8)),
+        "C": ("real", ("in-region", 0), ("object", 48)),
+        "D": ("real", ("object", 6), ("in-region", 8)),
+        "E": ("object", ("real", 0), ("real", 8)),
     }
 )
+
+OF_HUNDRED = 100  # So many images the study had of each object and region, and of each object
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,46 +341,9 @@ def triplets(real: ImageSet, fake: ImageSet, *, near: int = 60, far: int = 25, s
         row
         for name, region in cells
         for combo in COMBOS
-        for row in combo_rows(combo, Cell.collect(real, fake, name, region), near=near, far=far, scaled=scaled)
+        for row in combo_rows(combo, name, region, real, fake, near=near, far=far, scaled=scaled)
     ]
     return pl.DataFrame(rows, schema=TRIPLETS.schema).sort("object", "region", "combo", "reference_id")
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """The images of one object and region, by kind: ids in order, and vectors."""
-
-    object: str
-    region: str
-    model: str
-    images: Mapping[Kind, tuple[list[str], Vectors]]
-
-    @classmethod
-    def collect(cls, real: ImageSet, fake: ImageSet, name: str, region: str) -> "Cell":
-        """Collect the images of a cell."""
-        kinds: dict[Kind, tuple[ImageSet, str | None]] = {
-            "real": (real, region),
-            "in-region": (fake, region),
-            "object": (fake, None),
-        }
-        return cls(name, region, fake.source, {kind: members(*of, name) for kind, of in kinds.items()})
-
-    def need(self, kind: Kind, number: int, combo: str) -> tuple[list[str], Vectors]:
-        """Give the images of a kind, of which there must be so many."""
-        ids, vectors = self.images[kind]
-        if len(ids) < number:
-            raise UsageError(
-                f"too few images for triplets of combo {combo}",
-                where=f"object {self.object!r}, region {self.region!r}, {kind}",
-                expected=f"at least {number}",
-                found=str(len(ids)),
-            )
-        return ids, vectors
-
-    def scaled(self, index: Pick) -> Pick:
-        """Move a place to where it stands among as many images as there are."""
-        among = max(1, round(index.furthest * len(self.images[index.kind][0]) / OF_HUNDRED))
-        return replace(index, furthest=among) if index.furthest else index
 
 
 def members(images: ImageSet, region: str | None, name: str) -> tuple[list[str], Vectors]:
@@ -405,28 +353,37 @@ def members(images: ImageSet, region: str | None, name: str) -> tuple[list[str],
     return [images.ids[row] for row in rows], images.vectors[rows]
 
 
-OF_HUNDRED = 100  # So many images the study had of each object and region, and of each object
-
-
-def combo_rows(combo: str, cell: Cell, *, near: int, far: int, scaled: bool = False) -> Iterator[Row]:
-    """Build the triplets of one combination in one cell."""
-    combination = COMBOS[combo]
+def combo_rows(
+    combo: str, name: str, region: str, real: ImageSet, fake: ImageSet, *, near: int, far: int, scaled: bool
+) -> Iterator[dict[str, Any]]:
+    """Build the triplets of one combination for one object and region."""
+    kind, *picks = COMBOS[combo]
+    sides: dict[Kind, tuple[ImageSet, str | None]] = {
+        "real": (real, region), "in-region": (fake, region), "object": (fake, None)
+    }  # fmt: skip
+    images = {each: members(*side, name) for each, side in sides.items()}
     if scaled:
-        combination = replace(combination, first=cell.scaled(combination.first), second=cell.scaled(combination.second))
-    ids, vectors = cell.need(combination.reference, max(2, near + far), combo)
-    source = cell.model if combination.reference == "real" else REAL
+        picks = [(each, max(1, round(last * len(images[each][0]) / OF_HUNDRED)) if last else 0) for each, last in picks]
+    for each, number in (kind, max(2, near + far)), *((each, last + 1) for each, last in picks):
+        if len(images[each][0]) < number:
+            raise UsageError(
+                f"too few images for triplets of combo {combo}",
+                where=f"object {name!r}, region {region!r}, {each}",
+                expected=f"at least {number}",
+                found=str(len(images[each][0])),
+            )
+    ids, vectors = images[kind]
+    source, reference_source = (fake.source, REAL) if kind == "real" else (REAL, fake.source)
     for pick, row in references(vectors, near=near, far=far):
-        chosen = [
-            image_at(index, vectors[row], cell.need(index.kind, index.furthest + 1, combo))
-            for index in (combination.first, combination.second)
-        ]
-        (first, first_distance), (second, second_distance) = chosen
+        (first, first_distance), (second, second_distance) = (
+            image_at(last, vectors[row], images[each]) for each, last in picks
+        )
         yield {
-            "triplet_id": f"{cell.model}/{cell.object}/{cell.region}/{combo}/{ids[row]}",
+            "triplet_id": f"{fake.source}/{name}/{region}/{combo}/{ids[row]}",
             "combo": combo,
-            "object": cell.object,
-            "region": cell.region,
-            "reference_source": REAL if combination.reference == "real" else cell.model,
+            "object": name,
+            "region": region,
+            "reference_source": reference_source,
             "source": source,
             "pick": pick,
             "reference_id": ids[row],
@@ -439,8 +396,8 @@ def combo_rows(combo: str, cell: Cell, *, near: int, far: int, scaled: bool = Fa
 
 def images_needed(*kinds: Kind, near: int, far: int, scaled: bool) -> int:
     """Say how many images of these kinds a prompt has at least where its triplets are made."""
-    places = [index for combo in COMBOS.values() for index in (combo.first, combo.second) if index.kind in kinds]
-    return max(near + far, 2, 0 if scaled else max(index.furthest for index in places) + 1)
+    places = [last for _, *picks in COMBOS.values() for kind, last in picks if kind in kinds]
+    return max(near + far, 2, 0 if scaled else max(places) + 1)
 
 
 def references(vectors: Vectors, *, near: int, far: int) -> Iterator[tuple[str, int]]:
@@ -461,10 +418,10 @@ def nearest_other(vectors: Vectors, row: int) -> float:
     return float(distances.min())
 
 
-def image_at(index: Pick, reference: Vectors, images: tuple[list[str], Vectors]) -> tuple[str, float]:
+def image_at(last: int, reference: Vectors, images: tuple[list[str], Vectors]) -> tuple[str, float]:
     """Find the image at a place in a reference's order, with its squared distance; equals stand in order of ids."""
     ids, vectors = images
     distances = np.square(vectors - reference).sum(axis=1)
-    order = np.argsort(distances if index.furthest == 0 else -distances, kind="stable")
-    row = int(order[max(0, index.furthest - 1)])
+    order = np.argsort(-distances if last else distances, kind="stable")
+    row = int(order[max(0, last - 1)])
     return ids[row], float(distances[row])

@@ -131,13 +131,7 @@ def tone_spread_interval(
 
 
 def jackknife(sums: NDArray[np.float64], sizes: NDArray[Any], kind: SpreadKind) -> tuple[float, float, float]:
-    """Give the spread of what clusters sum up to, its bias and its standard error, from leaving one out at a time.
-
-    Args:
-        sums: float64, (n_clusters, tones): the weights of each over the tones.
-        sizes: (n_clusters,): its pictures.
-        kind: `std` or `mad`.
-    """
+    """Give the spread of what clusters sum up to, its bias and its standard error, from leaving one out at a time."""
     number, total = len(sums), sums.sum(axis=0)
     value = spread(total / sizes.sum(), kind)
     without = np.sort([spread(rest, kind) for rest in (total - sums) / (sizes.sum() - sizes)[:, None]])

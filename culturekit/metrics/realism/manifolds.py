@@ -46,14 +46,9 @@ def mean_interval(
 ) -> Interval:
     """Give the mean over images, each weighing the same, with a t interval.
 
-    `population` takes the clusters, such as prompts, as a sample: their totals vary, and with few of them there are
-    no limits. `these` holds them fixed: images vary within each; a cluster of one image does not say how much.
-
-    Args:
-        values: float, (n,): one per image.
-        clusters: (n,): what each belongs to; without, each image is its own and the target is `population`.
-        target: `population` or `these`.
-        confidence: how often such intervals are to hold the true mean.
+    `population` takes the clusters, such as prompts, as a sample: their totals vary, and with few of them there are no
+    limits. `these` holds them fixed: images vary within each; a cluster of one image does not say how much. Without
+    clusters each image is its own, and the target is `population`.
     """
     data, target = in_clusters(values, clusters, target, confidence)
     return t_interval(middle(data.rows), scatter(data, target), len(data.rows), target, confidence)
@@ -66,12 +61,6 @@ def share_interval(
 
     That is the number of independent images whose share would scatter as this one does. Where all images agree,
     nothing scatters, and every cluster (with `these`: every image) counts as one image. The quantile is t's.
-
-    Args:
-        yes: (n,): 0 and 1 for each image or answer.
-        clusters: as for `mean_interval`.
-        target: as for `mean_interval`.
-        confidence: how often such intervals are to hold the true share.
     """
     data, chosen = in_clusters(yes, clusters, target, confidence)
     if not np.isin(data.rows, (0, 1)).all():

@@ -258,10 +258,7 @@ def chance_of(answers: NDArray[np.float64]) -> NDArray[np.float64]:
 def drawn_alpha(counts: NDArray[np.float64], choices: NDArray[np.float64], *, level: Level) -> Drawn:
     """Compute Krippendorff's alpha of each draw, as `krippendorff_alpha` does.
 
-    Args:
-        counts: (n_items, n_choices): how many annotators gave each answer; every item has two answers or more.
-        choices: (n_choices,): the answers as numbers, ascending.
-        level: how answers are compared.
+    Counts are (n_items, n_choices), every item with two answers or more; choices are the answers as ascending numbers.
     """
     statistic = nominal(counts) if level == "nominal" else numbers(counts, choices, ranked=level == "ordinal")
     return of_draws(statistic, clusters=len(counts), width=2)
@@ -336,12 +333,6 @@ def equal_share(a: ArrayLike, b: ArrayLike, *, batches: Keys, confidence: float 
 
     Images of a batch were made together and are not independent, so the interval is that of as many independent
     images as would scatter as the batches do.
-
-    Args:
-        a: (n,): labels of the one, at least one.
-        b: (n,): labels of the other, of the same images in the same order.
-        batches: (n,): the batch that each image belongs to.
-        confidence: how often such intervals are to hold the share of all images like these.
     """
     one, other = coded(a, b)
     return clustered_share((one == other).astype(np.float64), {"batch": batches}, confidence=confidence)
@@ -349,12 +340,6 @@ def equal_share(a: ArrayLike, b: ArrayLike, *, batches: Keys, confidence: float 
 
 def kappa_interval(a: ArrayLike, b: ArrayLike, *, batches: Keys, confidence: float = CONFIDENCE) -> Interval:
     """Give Cohen's kappa of two labellings, with a t interval from the jackknife over batches.
-
-    Args:
-        a: (n,): labels of the one, at least one.
-        b: (n,): labels of the other, of the same images in the same order.
-        batches: (n,): the batch that each image belongs to; batches are left out one at a time.
-        confidence: how often such intervals are to hold the kappa of all images like these.
 
     Returns:
         Kappa is NaN where both give one and the same label to every image. There are no limits with fewer than two

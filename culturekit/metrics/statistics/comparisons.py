@@ -426,24 +426,6 @@ def compare_models(
     return pl.DataFrame(rows).insert_column(6, pl.Series("p_corrected", p))
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
-    """The values of one model with the prompt and the country of each, all (n,)."""
-
-    values: NDArray[np.float64]
-    clusters: NDArray[np.generic]
-    countries: NDArray[np.generic]
-
-    def keep(self, common: NDArray[np.generic]) -> "Side":
-        """Keep the prompts named."""
-        mask = np.isin(self.clusters, common)
-        return Side(self.values[mask], self.clusters[mask], self.countries[mask])
-
-    def strata(self) -> list[list[NDArray[np.float64]]]:
-        """Part the values by country, then by prompt."""
-        return strata_of(self.values, self.countries, self.clusters)
-
-
 def compare_over_countries(
     a: ArrayLike,
     b: ArrayLike,
@@ -459,50 +441,33 @@ def compare_over_countries(
     """Compare two models as `compare` does, with means taken over prompts, then over countries.
 
     Paired, the interval is t over the prompts' differences, stratified by country, and the test flips their signs.
-    Unpaired, or for `these` prompts, both are of the difference of two stratified means.
-
-    Args:
-        a: float, (n,): values of the first model.
-        b: float, (m,): values of the second.
-        clusters: (n,) and (m,): the prompt of each value; a prompt lies in one country.
-        countries: (n,) and (m,): the country of each value.
-        paired: whether only common prompts enter, prompt against prompt.
-        target: `population` or `these`, as in `compare`.
-        confidence: of the interval.
-        resamples: of the permutation test.
-        rng: where the permutations come from.
+    Unpaired, or for `these` prompts, both are of the difference of two stratified means. A prompt lies in one country.
     """
     check_confidence(confidence)
     check_choice("target", target, ("population", "these"))
-    first, second = (
-        read_side(name, *side) for name, side in zip("ab", zip((a, b), clusters, countries, strict=True), strict=True)
-    )
-    common = np.intersect1d(first.clusters, second.clusters)
-    every = len(np.union1d(first.clusters, second.clusters))
-    if paired:
-        first, second = first.keep(common), second.keep(common)
-    sides = first.strata(), second.strata()
+    sides = [
+        (finite_vector(name, values), cluster_keys(f"clusters of {name}", prompts, length=np.size(values)),
+         cluster_keys(f"countries of {name}", places, length=np.size(values)))
+        for name, values, prompts, places in zip("ab", (a, b), clusters, countries, strict=True)
+    ]  # fmt: skip
+    first, second = (side[1] for side in sides)
+    common, every = np.intersect1d(first, second), len(np.union1d(first, second))
+    kept = [np.isin(side[1], common) | (not paired) for side in sides]
+    strata = [
+        strata_of(values[mask], places[mask], prompts[mask])
+        for (values, prompts, places), mask in zip(sides, kept, strict=True)
+    ]
     if paired and target == "population":
-        strata = [
+        differences = [
             np.array([one.mean() - other.mean() for one, other in zip(*prompts, strict=True)])
-            for prompts in zip(*sides, strict=True)
+            for prompts in zip(*strata, strict=True)
         ]
-        gap = mean_of_these(strata)
-        p = sign_flip_p(np.concatenate([part / len(part) for part in strata]), "two-sided", resamples, rng)
+        gap = mean_of_these(differences)
+        p = sign_flip_p(np.concatenate([part / len(part) for part in differences]), "two-sided", resamples, rng)
     else:
-        gap = difference_of(*(mean_over(side, target) for side in sides))
+        gap = difference_of(*(mean_over(side, target) for side in strata))
         p = t_p_value(gap)
-    n = len(first.values) + len(second.values)
+    n = int(sum(mask.sum() for mask in kept))
     answer = mean_interval(gap, n=n, target=target, confidence=confidence)
     entered = len(common) if paired else every
     return Comparison(gap.value, answer, p, p, entered, len(common), every - entered)
-
-
-def read_side(name: str, values: ArrayLike, clusters: Keys, countries: Keys) -> Side:
-    """Read the values of one side with their keys."""
-    numbers = finite_vector(name, values)
-    return Side(
-        numbers,
-        cluster_keys(f"clusters of {name}", clusters, length=len(numbers)),
-        cluster_keys(f"countries of {name}", countries, length=len(numbers)),
-    )

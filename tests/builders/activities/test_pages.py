@@ -77,9 +77,27 @@ def test_a_long_section_is_divided_between_paragraphs() -> None:
     assert all(len(text) <= 6_000 and text.endswith("is played.") for _, text in page.sections)
 
 
-def test_a_page_without_text_is_refused() -> None:
-    with pytest.raises(UsageError, match="nothing on this page can be read"):
-        read_html("<html><body><script>x</script></body></html>", where="empty.html")
+def test_a_heading_that_does_not_stand_there_is_refused(work: Work, tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as raised:
+        saved(work, tmp_path, ATLAS.encode(), ", sections: [greetings, Religoin]")
+    for words in ("'Religoin'", "some of 'lead', 'Greetings', 'Religion'", "page.html"):
+        assert words in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("entry", "content", "says"),
+    [
+        ("cultural-atlas, country: IN, file: no.html", "<html><body><script>x</script></body></html>",
+         "nothing on this page can be read"),
+        ("wikipedia, country: IN, file: no.json", '{"error": {"code": "missingtitle"}}',
+         "the Action API knows no such page"),
+        ("wikipedia, country: IN, file: no.pdf", "%PDF", "a saved page of an unknown kind"),
+    ],
+)  # fmt: skip
+def test_what_is_no_page_is_refused(work: Work, tmp_path: Path, entry: str, content: str, says: str) -> None:
+    (tmp_path / entry.rpartition(" ")[2]).write_text(content, encoding="utf-8")
+    with pytest.raises(UsageError, match=says):
+        do(read, work, listed(tmp_path, f"source: {entry}"))
 
 
 def listed(folder: Path, *entries: str) -> Path:
@@ -159,14 +177,6 @@ def test_a_page_is_read_in_the_letters_that_it_declares(work: Work, tmp_path: Pa
 def test_letters_that_cannot_be_read_are_refused(work: Work, tmp_path: Path, declares: str, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         saved(work, tmp_path, (declares + LATIN).encode("cp1252"))
-
-
-def test_a_heading_that_does_not_stand_there_is_refused(work: Work, tmp_path: Path) -> None:
-    with pytest.raises(UsageError) as raised:
-        saved(work, tmp_path, ATLAS.encode(), ", sections: [greetings, Religoin]")
-    assert "'Religoin'" in str(raised.value)
-    assert "some of 'lead', 'Greetings', 'Religion'" in str(raised.value)
-    assert "page.html" in str(raised.value)
 
 
 def test_a_page_that_is_listed_twice_is_looked_through_for_both(work: Work, tmp_path: Path) -> None:
@@ -302,15 +312,6 @@ def test_nothing_is_fetched_unless_somebody_says_who_asks(work: Work, tmp_path: 
         with pytest.raises(UsageError, match="nothing is fetched unless that is asked for"):
             fetch(work, server, tmp_path, "/iran", contact="")
         assert server.asked == []
-
-
-def test_what_is_no_page_is_refused(work: Work, tmp_path: Path) -> None:
-    (tmp_path / "no.json").write_text('{"error": {"code": "missingtitle"}}', encoding="utf-8")
-    with pytest.raises(UsageError, match="the Action API knows no such page"):
-        do(read, work, listed(tmp_path, "source: wikipedia, country: IN, file: no.json"))
-    (tmp_path / "no.pdf").write_text("%PDF", encoding="utf-8")
-    with pytest.raises(UsageError, match="a saved page of an unknown kind"):
-        do(read, work, listed(tmp_path, "source: wikipedia, country: IN, file: no.pdf"))
 
 
 HIDDEN = re.compile("[\0-\x08\x0e-\x1f\x7f\u200b\u202a-\u202e\u2066-\u2069]")

@@ -47,9 +47,7 @@ def test_each_strategy_ranks_by_its_terms_and_ties_stand_in_order_of_items(tmp_p
         "labse": ["a", "b", "e"], "clip": ["c", "b", "e"], "objects": ["f", "b", "e"], "no-objects": ["a", "b", "c"],
         "c3": ["b", "e", "a"],
     }  # fmt: skip
-
-
-def test_a_pair_that_lacks_a_term_is_ranked_by_the_others_or_left_out(tmp_path: Path) -> None:
+    # A pair that lacks a term is ranked by the others, or left out.
     assert kept(tmp_path, keep=6, strategies=("c3", "clip"))["c3"] == ["b", "e", "a", "c", "f"]
     assert kept(tmp_path, keep=6, strategies=("c3", "clip"), missing="leave-out") == {
         "c3": ["b", "e", "a"], "clip": ["c", "b", "e", "f", "a"],
@@ -57,10 +55,11 @@ def test_a_pair_that_lacks_a_term_is_ranked_by_the_others_or_left_out(tmp_path: 
 
 
 def test_every_pair_has_a_row_with_its_missing_terms_and_its_reason(tmp_path: Path) -> None:
-    run = done(
-        select.stage(values_of(tmp_path, SOME), options=SelectOptions(keep=2, strategies=("c3", "random"))),
-        tmp_path / "selected",
-    )
+    def selected(keep: int) -> StageRun:
+        options = SelectOptions(keep=keep, strategies=("c3", "random"))
+        return done(select.stage(values_of(tmp_path, SOME), options=options), tmp_path / f"selected-{keep}")
+
+    run = selected(2)
     assert dict(run.manifest.drops) == {
         "c3: below the number kept": 3, "c3: has none of the terms": 1, "random: below the number kept": 4,
     }  # fmt: skip
@@ -70,13 +69,9 @@ def test_every_pair_has_a_row_with_its_missing_terms_and_its_reason(tmp_path: Pa
     assert rows["c"]["missing"] == ["object"]
     assert (rows["d"]["rank"], rows["d"]["value"], len(rows["d"]["missing"])) == (None, None, 3)
     assert rows["b"]["reason"] is None
-
-
-def test_fewer_pairs_than_asked_for_are_a_finding(tmp_path: Path) -> None:
-    stage = select.stage(values_of(tmp_path, SOME), options=SelectOptions(keep=6, strategies=("c3", "random")))
-    run = done(stage, tmp_path / "selected")
-    assert run.manifest.notes["findings"] == ["there are fewer pairs than asked for: c3 keeps 5 of 6"]
-    assert run.manifest.counts["c3 kept without a term"] == 2
+    manifest = selected(6).manifest
+    assert manifest.notes["findings"] == ["there are fewer pairs than asked for: c3 keeps 5 of 6"]
+    assert manifest.counts["c3 kept without a term"] == 2
 
 
 def test_chance_is_the_seed_s_and_what_it_keeps_of_fewer_is_among_what_it_keeps_of_more(tmp_path: Path) -> None:
@@ -186,20 +181,17 @@ def test_a_pair_without_a_licence_is_refused_left_out_or_taken_in_and_counted(
     assert verify_run(run.folder).exit_code == 0
 
 
-def test_a_picture_that_is_not_the_one_of_its_table_is_refused(given: Given, tmp_path: Path) -> None:
-    shutil.copy(tmp_path / "picture-3.png", tmp_path / "picture-2.png")
-    with pytest.raises(IntegrityError, match="not the one of its table"):
-        exported(given, tmp_path / "pairs")
-
-
-def test_tables_of_other_pairs_are_refused(given: Given, tmp_path: Path) -> None:
+def test_tables_and_pictures_of_other_pairs_are_refused(given: Given, tmp_path: Path) -> None:
     (tmp_path / "captions.jsonl").write_text('{"id": "b", "text": "one"}\n')
     with pytest.raises(UsageError, match="have no caption"):
         exported(given, tmp_path / "pairs")
     with pytest.raises(UsageError, match="nothing was kept by random"):
         exported(given, tmp_path / "pairs", strategy="random")
-    (tmp_path / "rights.csv").write_text("image_id,licence\nb,CC0\n")
     texts_of(tmp_path, ITEMS)
+    shutil.copy(tmp_path / "picture-3.png", tmp_path / "picture-2.png")
+    with pytest.raises(IntegrityError, match="not the one of its table"):
+        exported(given, tmp_path / "pairs")
+    (tmp_path / "rights.csv").write_text("image_id,licence\nb,CC0\n")
     with pytest.raises(UsageError, match="lacks columns"):
         exported(given, tmp_path / "pairs")
 

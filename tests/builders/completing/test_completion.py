@@ -9,7 +9,7 @@ import pytest
 from culturekit.builders.completing.completion import complete
 from culturekit.builders.completing.completion_rounds import CompletionLimits, asked_proposals
 from culturekit.core.schemas import COMPLETED, KEPT
-from culturekit.core.stage import Outcome, Stage, Work, input_records, key_of
+from culturekit.core.stage import Outcome, Work, input_records, key_of
 from culturekit.core.tables import read_table
 from culturekit.kg.concepts import Concept, load_concept
 from culturekit.llm import reply_schema
@@ -81,14 +81,27 @@ def test_what_is_there_under_any_of_its_names_is_neither_checked_nor_added(
     assert outcome.counts["drops"] == 0
 
 
-def test_two_items_that_only_accents_tell_apart_stay_two(work: Work, tmp_path: Path) -> None:
-    kept = [dish(1, "pâté"), dish(2, "pâte", JAPAN)]
-    proposer = Proposer(once(BR=[artifact_said("pâté")], JP=[artifact_said("Pâté"), artifact_said("pate")]))
+def test_two_items_that_only_accents_tell_apart_stay_two_and_another_country_is_gained_once(
+    work: Work, tmp_path: Path
+) -> None:
+    def says(data: Mapping[str, Any]) -> list[dict[str, object]]:
+        return [artifact_said("pâté"), artifact_said("pate")] if data["id"] == "cuisine/BR" else []
+
+    kept = [dish(1, "Pâté", JAPAN), dish(2, "pâte", JAPAN), dish(3, "pate", "Q29")]
+    outcome, rows = run(work, world(tmp_path / "in", kept), Proposer(says))
+    assert set(rows) == {"Q1", "Q2", "Q3"}
+    assert [rows[qid]["country_qids"] for qid in rows] == [[JAPAN, BRAZIL], [JAPAN], ["Q29", BRAZIL]]
+    assert (rows["Q1"]["gained"], rows["Q1"]["round"], rows["Q1"]["proposer"]) == (["BR"], 1, "proposer-1")
+    assert (outcome.counts["gained_countries"], outcome.counts["added"]) == (2, 0)
+
+
+def test_a_name_of_several_is_decided_by_country_or_not_at_all(work: Work, tmp_path: Path) -> None:
+    kept = [dish(1, "cuscuz", BRAZIL), dish(2, "cuscuz", "Q1028"), dish(3, "pudim", "Q45"), dish(4, "pudim", "Q29")]
+    proposer = Proposer(once(BR=[artifact_said("cuscuz"), artifact_said("pudim")]))
     _, rows = run(work, world(tmp_path / "in", kept), proposer)
-    assert set(rows) == {"Q1", "Q2"}
-    assert rows["Q1"]["country_qids"] == [BRAZIL, JAPAN]
-    assert rows["Q2"]["country_qids"] == [JAPAN]
-    assert proposals(work)["pate"] == ("known", None)
+    assert set(rows) == {"Q1", "Q2", "Q3", "Q4"}
+    assert proposals(work) == {"cuscuz": ("known", None), "pudim": ("left out", "name of several items: Q3 Q4")}
+    assert reasons(work) == {"cuisine/BR/1/2": "name of several items"}
 
 
 def test_a_dropped_candidate_takes_its_qid_and_the_verifier_sees_why_it_was_dropped(work: Work, tmp_path: Path) -> None:
@@ -116,32 +129,16 @@ def test_an_item_of_the_graph_that_is_no_candidate_takes_its_qid(work: Work, tmp
     assert (new["source"], new["gained"], new["hop"], new["path"]) == ("wikidata", ["BR"], 0, [])
 
 
-def test_a_namesake_that_the_verifier_tells_apart_lends_no_qid(work: Work, tmp_path: Path) -> None:
+def test_a_namesake_that_the_verifier_tells_apart_lends_no_qid_and_no_id_is_given_twice(
+    work: Work, tmp_path: Path
+) -> None:
     items = [{"qid": "Q220", "label": "Roma", "description": "city", "aliases": [], "P31": ["Q515"]}]
-    proposer = Proposer(once(BR=[artifact_said("Roma")]), checks=lambda data: ("yes", "yes", "other"))
-    _, rows = run(work, world(tmp_path / "in", [dish(1, "feijoada")], graph=items), proposer)
-    assert set(rows) == {"Q1", "LLM:roma"}
+    kept = [dish(1, "feijoada"), {**dish(2, "Moqueca", JAPAN), "qid": "LLM:moqueca"}]
+    named = once(BR=[artifact_said("Roma"), artifact_said("moqueca")])
+    proposer = Proposer(named, checks=lambda data: ("yes", "yes", "other"))
+    _, rows = run(work, world(tmp_path / "in", kept, graph=items), proposer)
+    assert set(rows) == {"Q1", "LLM:roma", "LLM:moqueca", "LLM:moqueca-cuisine"}
     assert proposer.of("cspace.verify")[0]["item"]["label"] == "Roma"
-
-
-def test_an_artifact_of_another_country_gains_this_one_once(work: Work, tmp_path: Path) -> None:
-    def says(data: Mapping[str, Any]) -> list[dict[str, object]]:
-        return [artifact_said("Temaki")] if data["id"] == "cuisine/BR" else []
-
-    outcome, rows = run(work, world(tmp_path / "in", [dish(1, "temaki", JAPAN)]), Proposer(says))
-    assert rows["Q1"]["country_qids"] == [JAPAN, BRAZIL]
-    assert (rows["Q1"]["gained"], rows["Q1"]["round"], rows["Q1"]["proposer"]) == (["BR"], 1, "proposer-1")
-    assert outcome.counts["gained_countries"] == 1
-    assert outcome.counts["added"] == 0
-
-
-def test_a_name_of_several_is_decided_by_country_or_not_at_all(work: Work, tmp_path: Path) -> None:
-    kept = [dish(1, "cuscuz", BRAZIL), dish(2, "cuscuz", "Q1028"), dish(3, "pudim", "Q45"), dish(4, "pudim", "Q29")]
-    proposer = Proposer(once(BR=[artifact_said("cuscuz"), artifact_said("pudim")]))
-    _, rows = run(work, world(tmp_path / "in", kept), proposer)
-    assert set(rows) == {"Q1", "Q2", "Q3", "Q4"}
-    assert proposals(work) == {"cuscuz": ("known", None), "pudim": ("left out", "name of several items: Q3 Q4")}
-    assert reasons(work) == {"cuisine/BR/1/2": "name of several items"}
 
 
 @pytest.mark.parametrize(
@@ -238,10 +235,13 @@ def test_what_the_proposer_finds_wrong_in_its_last_round_goes_and_stays_away(wor
 
 def test_a_country_that_is_taken_back_leaves_the_artifact_to_the_others(work: Work, tmp_path: Path) -> None:
     both = once(BR=[artifact_said("Moqueca")], JP=[artifact_said("Moqueca")])
+    inputs = world(tmp_path / "in", [dish(1, "feijoada")])
     proposer = Proposer(both, wrong=lambda data: ["1"] if data["added"] and data["id"] == "cuisine/BR" else [])
-    _, rows = run(work, world(tmp_path / "in", [dish(1, "feijoada")]), proposer)
-    assert rows["LLM:moqueca"]["country_qids"] == [JAPAN]
-    assert rows["LLM:moqueca"]["gained"] == ["JP"]
+    _, rows = run(work, inputs, proposer)
+    assert (rows["LLM:moqueca"]["country_qids"], rows["LLM:moqueca"]["gained"]) == ([JAPAN], ["JP"])
+    outcome, rows = run(work, inputs, Proposer(both, wrong=lambda data: ["7"] if data["round"] == 2 else []))
+    assert rows["LLM:moqueca"]["gained"] == ["BR", "JP"], "a number that was not given takes nothing back"
+    assert outcome.counts["quarantined"] == 2
 
 
 def test_replies_that_say_nothing_usable_are_rows_with_a_reason(work: Work, tmp_path: Path) -> None:
@@ -257,13 +257,6 @@ def test_replies_that_say_nothing_usable_are_rows_with_a_reason(work: Work, tmp_
     assert outcome.counts["quarantined"] == 2
 
 
-def test_a_number_that_was_not_given_takes_nothing_back(work: Work, tmp_path: Path) -> None:
-    proposer = Proposer(once(BR=[artifact_said("Moqueca")]), wrong=lambda data: ["7"] if data["round"] == 2 else [])
-    outcome, rows = run(work, world(tmp_path / "in", [dish(1, "feijoada")]), proposer)
-    assert "LLM:moqueca" in rows
-    assert outcome.counts["quarantined"] == 1
-
-
 def test_a_completed_table_can_be_completed_again(work: Work, tmp_path: Path) -> None:
     inputs = world(tmp_path / "in", [dish(1, "temaki", JAPAN)])
     _, first = run(work, inputs, Proposer(once(BR=[artifact_said("Moqueca"), artifact_said("Temaki")])))
@@ -274,13 +267,6 @@ def test_a_completed_table_can_be_completed_again(work: Work, tmp_path: Path) ->
     assert rows["Q1"] == first["Q1"]
     assert (rows["LLM:moqueca"]["gained"], rows["LLM:moqueca"]["source"]) == (["BR", "JP"], "llm")
     assert rows["LLM:takoyaki"]["proposer"] == "another"
-
-
-def test_an_id_that_an_earlier_completion_gave_is_not_given_twice(work: Work, tmp_path: Path) -> None:
-    inputs = world(tmp_path / "in", [dish(1, "feijoada"), {**dish(2, "Moqueca", JAPAN), "qid": "LLM:moqueca"}])
-    proposer = Proposer(once(BR=[artifact_said("moqueca")]), checks=lambda data: ("yes", "yes", "other"))
-    _, rows = run(work, inputs, proposer)
-    assert set(rows) == {"Q1", "LLM:moqueca", "LLM:moqueca-cuisine"}
 
 
 def test_what_another_concept_knows_takes_its_qid_and_its_own_path(work: Work, tmp_path: Path) -> None:
@@ -341,24 +327,19 @@ def test_what_changes_proposals_changes_the_key(inputs: Inputs, monkeypatch: pyt
     assert len(set(keys)) == len(keys)
 
 
-def by_name(stages: list[Stage]) -> dict[str, Stage]:
-    return {stage.name: stage for stage in stages}
-
-
-def test_a_recipe_completes_between_filter_and_release_where_it_says_so(tmp_path: Path) -> None:
-    without = by_name(stages_of(load_recipe(SMALL), tmp_path))
+def test_a_recipe_completes_between_filter_and_release_where_it_says_so_and_offline_adds_nothing(
+    tmp_path: Path,
+) -> None:
+    recipe = load_recipe(SMALL, ["completion.rounds=2"])
+    without, stages = (
+        {stage.name: stage for stage in stages_of(one, tmp_path)} for one in (load_recipe(SMALL), recipe)
+    )
     assert "completion" not in without
     assert without["cspace"].inputs["kept"] == tmp_path / "filter/kept.parquet"
-    stages = by_name(stages_of(load_recipe(SMALL, ["completion.rounds=2"]), tmp_path))
     assert stages["completion"].options["limits"]["rounds"] == 2  # type: ignore[index]
     assert stages["cspace"].inputs["kept"] == tmp_path / "completion/completed.parquet"
-
-
-def test_offline_a_completion_asks_every_pair_once_and_adds_nothing(tmp_path: Path) -> None:
-    recipe = load_recipe(SMALL, ["completion.rounds=2"])
-    runs = recipe_here(recipe, tmp_path, until="cspace")
-    completion = next(run for run in runs if run.name == "completion")
-    assert completion.manifest.notes["ended"] == {"dry": 8}
+    runs = {run.name: run for run in recipe_here(recipe, tmp_path, until="cspace")}
+    assert runs["completion"].manifest.notes["ended"] == {"dry": 8}, "every pair is asked once"
     kept = pl.read_parquet(tmp_path / "filter/kept.parquet")
     completed = pl.read_parquet(tmp_path / "completion/completed.parquet")
     assert completed.select(kept.columns).equals(kept)

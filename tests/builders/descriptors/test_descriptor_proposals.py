@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import polars as pl
@@ -119,6 +120,9 @@ def test_a_page_of_prose_in_place_of_an_answer_is_a_row_with_its_reason(work: Wo
     assert set(drops["reason"]) == {"invalid"}
     assert drops["key"].to_list()[0] == "ir-eating at home/attire"
     assert "The people sit on the floor" in drops["detail"][0]
+    pl.read_parquet(prompts).with_columns(country=pl.lit(None, pl.String)).write_parquet(prompts)
+    with pytest.raises(UsageError, match="no English prompt names a country"):
+        put(propose, work, RulesClient(), prompts)
 
 
 def test_a_style_that_is_none_is_read_as_the_one_that_claims_least() -> None:
@@ -188,6 +192,10 @@ def test_a_refiner_keeps_no_more_than_it_may(work: Work, prompts: Path) -> None:
     _, descriptors, trail = refined(work, prompts, choosing(kept), GPT, at_most=2)
     assert set(descriptors["token"]) == {"chopsticks", "Samovar"}
     assert trail.filter(outcome="too many")["token"].to_list() == ["bowl of rice"]
+    rmtree(work.out.parent / "proposals-gpt")
+    _, descriptors, trail = refined(work, prompts, RulesClient(), GPT, GEMINI, at_most=3)
+    assert set(descriptors["token"]) == {"Samovar", "bowl of rice", "rice bowl"}, "agreed on first, then by their place"
+    assert trail.filter(outcome="too many")["token"].to_list() == ["chopsticks", "television"]
 
 
 def test_a_refiner_without_an_answer_leaves_no_descriptor(work: Work, prompts: Path) -> None:
@@ -203,12 +211,6 @@ def test_a_dimension_that_a_refiner_leaves_empty_is_said(work: Work, prompts: Pa
     outcome, _, trail = refined(work, prompts, choosing([], [{"number": "1", "reason": "wrong"}]), GPT)
     assert trail["outcome"].to_list() == ["wrong", "not chosen", "not chosen"]
     assert outcome.drops == {"no descriptor is left": 1}
-
-
-def test_rules_take_the_union_as_it_is(work: Work, prompts: Path) -> None:
-    _, descriptors, trail = refined(work, prompts, RulesClient(), GPT, GEMINI, at_most=3)
-    assert set(descriptors["token"]) == {"Samovar", "bowl of rice", "rice bowl"}, "agreed on first, then by their place"
-    assert trail.filter(outcome="too many")["token"].to_list() == ["chopsticks", "television"]
 
 
 def test_proposals_of_other_prompts_are_refused(work: Work, prompts: Path, tmp_path: Path) -> None:
@@ -236,13 +238,6 @@ def test_stereotypes_are_named_once_per_country(work: Work, tmp_path: Path) -> N
         put(stereotypes, beside(work, "silent"), silent, prompts, at_most=2)
 
 
-def test_prompts_without_a_country_cannot_be_asked_about(work: Work, tmp_path: Path) -> None:
-    path = prompts_table(tmp_path / "none", ("IR", "eating", "eating at home"))
-    pl.read_parquet(path).with_columns(country=pl.lit(None, pl.String)).write_parquet(path)
-    with pytest.raises(UsageError, match="no English prompt names a country"):
-        put(propose, work, RulesClient(), path)
-
-
 RUG = {"token": "Persian rug", "style": "traditional|modern", "necessity": "optional"}
 LAYOUT = {
     "eating": {
@@ -258,9 +253,9 @@ def taken(folder: Path, *more: str) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-def given(folder: Path) -> int:
-    words = ("--descriptors", "in/descriptors.parquet", "--prompts", "in/prompts.parquet", "--out", "out")
-    return culturekit("descriptors", "export", *words, cwd=folder).returncode
+def given(folder: Path, *more: str, descriptors: str = "in", prompts: str = "in") -> int:
+    at = ("--descriptors", f"{descriptors}/descriptors.parquet", "--prompts", f"{prompts}/prompts.parquet")
+    return culturekit("descriptors", "export", *at, "--out", "out", *more, cwd=folder).returncode
 
 
 @pytest.mark.parametrize("way", [LaidOut(), LaidOut(4, ascii=True, newline=True), LaidOut(None)])
@@ -294,25 +289,18 @@ def test_published_descriptors_come_out_as_they_were_published(tmp_path: Path, s
 def test_what_was_changed_in_between_is_changed_in_the_file(tmp_path: Path) -> None:
     (tmp_path / "iran.json").write_text(LaidOut().write(LAYOUT), encoding="utf-8")  # type: ignore[arg-type]
     taken(tmp_path)
-    descriptors = read_table(tmp_path / "in/descriptors.parquet", DESCRIPTORS)
-    rows = descriptors.filter(pl.col("token") != "Tapis à motifs").to_dicts()
+    rows = read_table(tmp_path / "in/descriptors.parquet", DESCRIPTORS).to_dicts()
+    rows = [row for row in rows if row["token"] != "Tapis à motifs"]
     rows[0]["style"] = "modern"
-    rows.append({**rows[0], "token": "Samovar", "dimension": "objects"})
-    rows.append({**rows[0], "token": "Chador"})
-    changed = tmp_path / "changed"
-    changed.mkdir()
-    write_table(changed, DESCRIPTORS, pl.DataFrame(rows, schema=DESCRIPTORS.schema))
-    words = ("--descriptors", "changed/descriptors.parquet", "--prompts", "in/prompts.parquet")
-    done = culturekit(
-        "descriptors", "export", *words, "--published", "in/published_descriptors.parquet", "--out", "out", cwd=tmp_path
-    )
-    assert done.returncode == 0, done.stderr
+    rows += [{**rows[0], "token": "Samovar", "dimension": "objects"}, {**rows[0], "token": "Chador"}]
+    (tmp_path / "own").mkdir()
+    write_table(tmp_path / "own", DESCRIPTORS, pl.DataFrame(rows, schema=DESCRIPTORS.schema))
+    assert given(tmp_path, "--published", "in/published_descriptors.parquet", descriptors="own") == 0
     home = json.loads((tmp_path / "out/iran.json").read_text(encoding="utf-8"))["eating"]["home"]
     assert home["setting"] == [RUG, RUG]
     assert [(each["token"], each["style"]) for each in home["attire"]] == [
-        ("Persian rug", "modern"),
-        ("Chador", "modern"),
-    ]
+        ("Persian rug", "modern"), ("Chador", "modern"),
+    ]  # fmt: skip
     assert [each["token"] for each in home["objects"]] == ["Samovar"]
     assert list(home) == ["setting", "people", "attire", "objects"]
 
@@ -339,8 +327,7 @@ def test_activities_are_matched_with_prompts_of_ones_own(tmp_path: Path) -> None
         ("IR/eating", "no prompt asks for it"),
         ("IR/home", "no prompt asks for it"),
     ]
-    words = ("--descriptors", "in/descriptors.parquet", "--prompts", "own/prompts.parquet", "--out", "out")
-    assert culturekit("descriptors", "export", *words, cwd=tmp_path).returncode == 0
+    assert given(tmp_path, prompts="own") == 0
     written = json.loads((tmp_path / "out/iran.json").read_text(encoding="utf-8"))
     assert written == {"wedding": LAYOUT["wedding"]}, "and no activity of none is written as an empty one"
 

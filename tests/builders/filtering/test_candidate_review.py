@@ -67,14 +67,6 @@ def test_the_sheet_has_what_waits_and_no_formula(kept: Path) -> None:
     assert {rows[0][name] for name in ("decision", "reviewer", "decided_on", "comment")} == {""}
 
 
-def test_nothing_that_waits_is_said(tmp_path: Path) -> None:
-    table = write_table(
-        tmp_path, KEPT, rows_of(KEPT, {"qid": "Q1", "concept": "art", "verdict": "keep", "reason": "r"})
-    )
-    with pytest.raises(UsageError, match="no candidate waits for a person"):
-        waiting(table)
-
-
 def test_a_row_says_who_and_when_and_the_caller_where_it_does_not(tmp_path: Path) -> None:
     path = sheet(tmp_path, "Q1,art,Accept,'=Eve,2026-11-21,", "Q2,art,reject,,,a fragment", "Q3,art,,,,")
     assert read_candidate_sheet(path, KNOWN, by="Ada", on="2026-11-22") == [
@@ -83,13 +75,20 @@ def test_a_row_says_who_and_when_and_the_caller_where_it_does_not(tmp_path: Path
     ]
 
 
-def test_decisions_about_another_name_are_told(work: Work, kept: Path, tmp_path: Path) -> None:
+def test_decisions_about_another_name_are_told_and_none_at_all_are_refused(
+    work: Work, kept: Path, tmp_path: Path
+) -> None:
     path = tmp_path / "sheet.csv"
     path.write_text(f"{HEAD},name\nQ1,art,accept,,,,=1+1\nQ2,art,accept,,,, Another name\n", encoding="utf-8")
     made = review_candidates(work, kept, read_candidate_sheet(path, KNOWN, by="Ada", on="2026-11-22"))
     assert made.notes["findings"] == [
         "1 decision about another name, to be looked at again: Q2 was 'Another name' and is '=1+1'"
     ]
+    with pytest.raises(UsageError, match="nobody decided anything"):
+        review_candidates(work, kept, [])
+    write_table(tmp_path, KEPT, read_table(kept, KEPT).filter(verdict="keep"))
+    with pytest.raises(UsageError, match="no candidate waits for a person"):
+        waiting(kept)
 
 
 def test_every_mistake_of_a_sheet_is_said_at_once_and_nothing_is_taken_in(tmp_path: Path) -> None:
@@ -121,7 +120,7 @@ def test_decisions_become_verdicts_that_name_who_and_when(work: Work, kept: Path
     assert "findings" not in outcome.notes
 
 
-def test_where_reviewers_disagree_the_candidate_waits(work: Work, kept: Path) -> None:
+def test_where_reviewers_disagree_the_candidate_waits_and_who_agree_are_all_named(work: Work, kept: Path) -> None:
     sides = [decision("Q1"), decision("Q1", "reject", by="Eve"), decision("Q4", "reject"), decision("Q4", by="Eve")]
     outcome = review_candidates(work, kept, sides)
     table = read_table(work.out / "kept.parquet", KEPT)
@@ -129,9 +128,7 @@ def test_where_reviewers_disagree_the_candidate_waits(work: Work, kept: Path) ->
     assert table["reason"][0] == "review: Ada says accept, Eve says reject"
     assert "disagree about 2 candidates" in str(outcome.notes["findings"])
     assert not read_table(work.out / "decisions.parquet", DECISIONS)["counts"].any()
-
-
-def test_of_one_reviewer_the_later_decision_counts_and_several_who_agree_are_all_named(work: Work, kept: Path) -> None:
+    # Of one reviewer the later decision counts.
     review_candidates(work, kept, [decision("Q1", "reject"), decision("Q1"), decision("Q1", by="Eve", on="2026-11-21")])
     row = read_table(work.out / "kept.parquet", KEPT).filter(qid="Q1").row(0, named=True)
     assert (row["verdict"], row["reviewer"], row["reviewed_on"]) == ("keep", "Ada, Eve", "2026-11-21")
@@ -148,11 +145,6 @@ def test_a_reviewed_table_can_be_reviewed_again_and_keeps_what_completion_knows(
     twice = read_table(once, KEPT)
     assert dict(twice.select("qid", "reviewer").iter_rows()) == {"Q1": "Ada", "Q3": None, "Q4": None}
     assert twice["source"].to_list() == ["wikidata"] * 3
-
-
-def test_an_import_without_any_decision_is_refused(work: Work, kept: Path) -> None:
-    with pytest.raises(UsageError, match="nobody decided anything"):
-        review_candidates(work, kept, [])
 
 
 BRAZIL, NIGERIA, INDIA, FRANCE = "Q155", "Q1033", "Q668", "Q142"

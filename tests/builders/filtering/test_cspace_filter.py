@@ -106,20 +106,13 @@ def test_every_place_is_given_and_none_twice(counts: dict[str, int], size: int) 
         assert all(places >= 1 for places in given_places.values())
 
 
-def test_each_concept_gives_its_share() -> None:
+def test_each_concept_gives_its_share_whatever_the_order_and_a_larger_pilot_contains_the_smaller_one() -> None:
     assert shares({"art": 700, "cuisine": 290, "rare": 10}, 100) == {"art": 70, "cuisine": 29, "rare": 1}
-
-
-def test_the_draw_depends_on_the_candidates_and_not_on_their_order() -> None:
     ordered = rows(art=500, cuisine=100)
-    shuffled = random.Random(1).sample(ordered, len(ordered))
     drawn = draw_pilot(ordered, 60)
-    assert drawn == draw_pilot(shuffled, 60)
+    assert drawn == draw_pilot(random.Random(1).sample(ordered, len(ordered)), 60)
     assert len(drawn) == 60
     assert sum(concept == "cuisine" for concept, _ in drawn) == 10
-
-
-def test_a_larger_pilot_contains_the_smaller_one() -> None:
     assert draw_pilot(rows(art=500), 20) < draw_pilot(rows(art=500), 50)
 
 
@@ -145,11 +138,8 @@ def test_a_name_that_gives_itself_away(name: str | None, reason: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["Pão de queijo", "açaí", "Q", "Chicken 65", "Ōsaka-jō", "jollof", "Listan negro"])
-def test_names_of_artifacts_pass(name: str) -> None:
+def test_names_of_artifacts_pass_in_the_scripts_of_the_languages_of_the_config(name: str) -> None:
     assert name_problem(name, languages=["en"]) is None
-
-
-def test_a_script_that_a_language_of_the_config_uses_is_kept() -> None:
     assert name_problem("寿司", languages=["en", "ja"]) is None
     assert name_problem("寿司", languages=["en", "pt-BR"]) is not None
 
@@ -175,16 +165,13 @@ def key(stage: Stage) -> str:
 @pytest.mark.parametrize("more", ["&price=1/2", "&rpm=60", "&tpm=9000", "&timeout=5", "&api_key=${MINE}"])
 def test_money_speed_and_secrets_are_no_part_of_what_decides_the_verdicts(tmp_path: Path, more: str) -> None:
     table = dishes(tmp_path, 3)
-    assert key(stage_of(table, LOCAL)) == key(stage_of(table, LOCAL + more))
-    assert key(stage_of(table, LOCAL)) == key(stage_of(table, LOCAL, budget=3.0, concurrency=99, batch=True))
+    plain = key(stage_of(table, LOCAL))
+    assert plain == key(stage_of(table, LOCAL + more))
+    assert plain == key(stage_of(table, LOCAL, budget=3.0, concurrency=99, batch=True))
     assert "MINE" not in json.dumps(stage_of(table, LOCAL + more).options)
-
-
-@pytest.mark.parametrize("more", ["&temperature=0.5", "&seed=3", "&max_tokens=99", "&top_p=0.5"])
-def test_what_changes_answers_changes_the_key(tmp_path: Path, more: str) -> None:
-    table = dishes(tmp_path, 3)
-    assert key(stage_of(table, LOCAL)) != key(stage_of(table, LOCAL + more))
-    assert key(stage_of(table, LOCAL)) != key(stage_of(table, LOCAL.replace("judge-1", "judge-2")))
+    changes = ("&temperature=0.5", "&seed=3", "&max_tokens=99", "&top_p=0.5")
+    others = (LOCAL.replace("judge-1", "judge-2"), *(LOCAL + change for change in changes))
+    assert len({plain, *(key(stage_of(table, spec)) for spec in others)}) == 6, "what changes answers changes the key"
 
 
 def test_replayed_replies_decide_by_what_they_say_and_not_by_where_they_lie(tmp_path: Path) -> None:

@@ -66,14 +66,22 @@ def test_what_is_named_becomes_rows_in_the_order_of_certainty(work: Work, tmp_pa
 
 def test_the_country_margin_leaves_out_what_shares_a_country(work: Work, tmp_path: Path, space: Path) -> None:
     named: list[Said] = [
-        ("feijoada", None, 80),
-        ("Soup", None, 70),
-        ("Bacalhau", "Portugal", 60),
-        ("dolma", None, 10),
-    ]
+        ("feijoada", None, 80), ("Soup", None, 70), ("Bacalhau", "Portugal", 60), ("dolma", None, 10)
+    ]  # fmt: skip
     _, rows = tagged(work, tmp_path, Scripted(saying("yes", *named)), space)
     assert rows["margin"].to_list() == pytest.approx([0.1, -0.1, -0.2, -0.7])
     assert rows["country_margin"].to_list() == pytest.approx([0.7, -0.1, 0.5, -0.7]), "a soup of nowhere is none"
+
+
+def test_an_artifact_named_twice_is_one_row_and_a_country_of_another_is_not_taken_for_its_own(
+    work: Work, tmp_path: Path, space: Path
+) -> None:
+    twice: list[Said] = [("Feijoada", "Brazil", 50), ("FEIJOADA", None, 60), ("x y", None, 9), ("X-Y", None, 8)]
+    _, rows = tagged(work, tmp_path, Scripted(saying("yes", *twice)), space)
+    assert rows.select("artifact", "score").rows() == [("Feijoada", pytest.approx(0.6)), ("x y", pytest.approx(0.09))]
+    outcome, rows = tagged(work, tmp_path, Scripted(saying("yes", ("Dolma", "Greece", 70))), space)
+    assert rows.select("artifact_id", "artifact", "country").rows() == [(None, "Dolma", "GR")]
+    assert outcome.notes["reconciling"] == {"country of another": 1}
 
 
 @pytest.mark.parametrize(
@@ -90,19 +98,6 @@ def test_the_country_is_the_prompts_else_the_replys_else_the_artifacts_first(
     pl.read_parquet(path).with_columns(country=pl.lit(prompt, pl.String)).write_parquet(path)
     put(tag, work, Scripted(saying("yes", ("feijoada", said, 70))), path, space)
     assert pl.read_parquet(work.out / "matches.parquet")["country"].to_list() == [country]
-
-
-def test_an_artifact_named_twice_is_one_row(work: Work, tmp_path: Path, space: Path) -> None:
-    twice: list[Said] = [("Feijoada", "Brazil", 50), ("FEIJOADA", None, 60), ("x y", None, 9), ("X-Y", None, 8)]
-    client = Scripted(saying("yes", *twice))
-    _, rows = tagged(work, tmp_path, client, space)
-    assert rows.select("artifact", "score").rows() == [("Feijoada", pytest.approx(0.6)), ("x y", pytest.approx(0.09))]
-
-
-def test_a_country_of_another_is_not_taken_for_the_artifacts(work: Work, tmp_path: Path, space: Path) -> None:
-    outcome, rows = tagged(work, tmp_path, Scripted(saying("yes", ("Dolma", "Greece", 70))), space)
-    assert rows.select("artifact_id", "artifact", "country").rows() == [(None, "Dolma", "GR")]
-    assert outcome.notes["reconciling"] == {"country of another": 1}
 
 
 @pytest.mark.parametrize(

@@ -139,13 +139,17 @@ def test_what_is_no_answer_is_a_row_without_one_that_keeps_its_words(
     assert ended.counts["quarantined"] == 1
 
 
-def test_a_question_about_a_prompt_is_put_to_its_images_only(work: Work, tmp_path: Path) -> None:
+def test_a_question_about_a_prompt_is_put_to_its_images_only_and_to_none_that_was_never_made(
+    work: Work, tmp_path: Path
+) -> None:
     own = ImageQuestion("ahead", "kimono", "Is there one?", answers=("yes", "no"), prompt_id="p2")
     path = table(tmp_path / "images", {"a": png()})
     with pytest.raises(NothingScored, match="any image; found 1 image that no question is about"):
         judged(work, path, Scripted(right), own)
-    outcome, rows = judged(replace(work, in_run=True), path, Scripted(right), own)
-    assert (rows.height, outcome.drops) == (0, {})
+    never = table(tmp_path / "never", {"a": None}, status="blocked", reason="a filter")
+    for images, question, drops in ((path, own, {}), (never, YES_NO, {"no picture: blocked": 1})):
+        outcome, rows = judged(replace(work, in_run=True), images, Scripted(right), question)
+        assert (rows.height, outcome.drops) == (0, drops)
 
 
 def test_an_image_that_cannot_be_shown_is_dropped_with_its_reason(work: Work, tmp_path: Path) -> None:
@@ -165,12 +169,6 @@ def test_an_image_that_cannot_be_shown_is_dropped_with_its_reason(work: Work, tm
         "no picture file": 1, "picture cannot be decoded": 1, "picture format not read": 1, "picture too large": 2
     }  # fmt: skip
     assert len(client.seen) == 1
-
-
-def test_an_image_that_was_never_made_is_dropped_with_its_status(work: Work, tmp_path: Path) -> None:
-    path = table(tmp_path / "images", {"a": None}, status="blocked", reason="a filter")
-    outcome, rows = judged(replace(work, in_run=True), path, Scripted(right), YES_NO)
-    assert (rows.height, outcome.drops) == (0, {"no picture: blocked": 1})
 
 
 @pytest.mark.parametrize(
@@ -248,29 +246,21 @@ def test_a_larger_sample_holds_the_smaller(number: int, more: int) -> None:
     assert set(small["image_id"]) <= set(large["image_id"])
 
 
-def test_prompts_take_turns() -> None:
+def test_prompts_take_turns_and_without_one_images_are_drawn_one_by_one() -> None:
     taken = drawn(images(), ImageSample(32, 1)).filter(model="a", concept="cuisine")
     assert taken.group_by("prompt_id").len().sort("prompt_id").rows() == [("p0", 16), ("p2", 16)]
+    loose = images(models="a", prompts=1).with_columns(prompt_id=pl.lit(None, pl.String))
+    assert drawn(loose, ImageSample(11)).height == 11
 
 
-def test_a_model_that_misses_images_has_the_same_repeats_drawn() -> None:
-    table = images()
-    less = table.filter(~((pl.col("model") == "b") & (pl.col("slot") == 3)))
-    taken = drawn(less, ImageSample(40, 2))
-    assert repeats_of(taken, "a") <= repeats_of(taken, "b")
-
-
-def test_another_seed_draws_others_and_the_order_of_rows_changes_nothing() -> None:
+def test_the_seed_draws_repeats_and_neither_the_order_of_rows_nor_images_that_are_missing() -> None:
     table = images()
     one, other = (drawn(table, ImageSample(40, seed))["image_id"].to_list() for seed in (1, 2))
     assert one != other
     shuffled = drawn(table.sample(fraction=1, shuffle=True, seed=3), ImageSample(40, 1))
     assert sorted(shuffled["image_id"].to_list()) == one
-
-
-def test_images_without_a_prompt_are_drawn_one_by_one() -> None:
-    loose = images(models="a", prompts=1).with_columns(prompt_id=pl.lit(None, pl.String))
-    assert drawn(loose, ImageSample(11)).height == 11
+    taken = drawn(table.filter(~((pl.col("model") == "b") & (pl.col("slot") == 3))), ImageSample(40, 2))
+    assert repeats_of(taken, "a") <= repeats_of(taken, "b")
 
 
 def test_all_are_taken_without_a_sample_and_the_note_says_how_many_with_one() -> None:
@@ -326,7 +316,7 @@ def test_the_best_of_both_languages_are_kept_for_the_english_prompt(work: Work, 
         assert digest_bytes((work.out / path).read_bytes()) == sha256
 
 
-def test_the_same_picture_is_kept_once(work: Work, tmp_path: Path) -> None:
+def test_the_same_picture_is_kept_once_and_one_that_was_changed_is_not_copied(work: Work, tmp_path: Path) -> None:
     given = reads(tmp_path, {"a": ("p", 0.3), "b": ("p", 0.9)})
     table = read_table(given[0], IMAGES)
     same = table.with_columns(path=pl.lit("a.png"), sha256=pl.lit(table["sha256"][0]))
@@ -334,16 +324,11 @@ def test_the_same_picture_is_kept_once(work: Work, tmp_path: Path) -> None:
     outcome = do(choose, work, *given)
     assert read_table(work.out / "images.parquet", IMAGES)["image_id"].to_list() == ["b"]
     assert outcome.drops == {"the same picture as a better one": 1}
-
-
-def test_where_nothing_is_good_enough_that_is_said(work: Work, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no candidate is kept") as error:
-        do(choose, work, *reads(tmp_path, {"a": ("p", 0.1)}), at_least=0.2)
-    assert "1 score below 0.2" in str(error.value)
-
-
-def test_a_picture_that_was_changed_is_not_copied(work: Work, tmp_path: Path) -> None:
-    given = reads(tmp_path, {"a": ("p", 0.3)})
     (given[0].parent / "a.png").write_bytes(png("black", (9, 9)))
     with pytest.raises(UsageError, match="cannot be copied"):
         do(choose, work, *given)
+
+
+def test_where_nothing_is_good_enough_that_is_said(work: Work, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"no candidate is kept.*1 score below 0\.2"):
+        do(choose, work, *reads(tmp_path, {"a": ("p", 0.1)}), at_least=0.2)

@@ -191,6 +191,21 @@ def test_every_image_is_asked_the_questions_of_its_prompt(work: Work, tmp_path: 
     assert outcome.notes["answers"] == {"no": 2, "yes": 2}
     assert {request.instructions for request in client.seen} == {wording("question_answer")}
     assert not any("bigos" in str(request.data) for request in client.seen), "a name would give the answer away"
+    none = questions(tmp_path / "none", {"p2": ["Is it?"]})
+    outcome, rows = answered(replace(work, in_run=True), images, none, client)
+    assert (rows.is_empty(), outcome.drops) == (True, {"no questions for its prompt": 2})
+    with pytest.raises(UsageError, match="no questions to ask"):
+        answered(work, images, questions(tmp_path / "empty", {}), client)
+
+
+def test_the_first_images_of_a_prompt_are_those_of_the_first_repeats(work: Work, tmp_path: Path) -> None:
+    images = table(tmp_path / "images", {name: png() for name in "abcd"})
+    slots = pl.DataFrame({"image_id": list("abcd"), "repeat": [1, 0, 0, 1], "slot": [0, 1, 0, 1]})
+    typed = slots.with_columns(pl.col("repeat").cast(pl.UInt16), pl.col("slot").cast(pl.UInt8))
+    pl.read_parquet(images).drop("repeat", "slot").join(typed, on="image_id").write_parquet(images)
+    asked = questions(tmp_path / "q", {"p1": ["Is there a bowl?"]})
+    outcome, rows = answered(work, images, asked, Scripted(says_yes_to_bowls), per_prompt=2)
+    assert (rows["image_id"].to_list(), outcome.counts["images"]) == (["b", "c"], 2)
 
 
 @pytest.mark.parametrize(
@@ -211,33 +226,6 @@ def test_what_is_neither_yes_nor_no_is_no_answer(
     assert rows.select("value", "choice", "outcome").rows() == [(None, None, outcome)]
     assert rows["raw"][0]
     assert (ended.counts[QUARANTINED], ended.notes["outcomes"]) == (1, {outcome: 1})
-
-
-def test_images_that_cannot_be_asked_about_are_dropped_with_a_reason(work: Work, tmp_path: Path) -> None:
-    images = table(tmp_path / "images", {"a": png(), "b": png(), "c": png()})
-    none, going_on = questions(tmp_path / "q", {"p2": ["Is it?"]}), replace(work, in_run=True)
-    other, rows = answered(going_on, images, none, Scripted(says_yes_to_bowls))
-    assert other.drops == {"no questions for its prompt": 3}
-    assert rows.is_empty()
-
-
-def test_the_first_images_of_a_prompt_are_those_of_the_first_repeats(work: Work, tmp_path: Path) -> None:
-    folder = tmp_path / "images"
-    images = table(folder, {name: png() for name in "abcd"})
-    slots = pl.DataFrame({"image_id": list("abcd"), "repeat": [1, 0, 0, 1], "slot": [0, 1, 0, 1]})
-    changed = pl.read_parquet(images).drop("repeat", "slot").join(slots, on="image_id")
-    types = {"repeat": pl.UInt16, "slot": pl.UInt8}
-    changed.cast(types).write_parquet(images)  # type: ignore[arg-type]
-    asked = questions(tmp_path / "q", {"p1": ["Is there a bowl?"]})
-    outcome, rows = answered(work, images, asked, Scripted(says_yes_to_bowls), per_prompt=2)
-    assert rows["image_id"].to_list() == ["b", "c"]
-    assert outcome.counts["images"] == 2
-
-
-def test_a_table_without_questions_is_refused(work: Work, tmp_path: Path) -> None:
-    images = table(tmp_path / "images", {"a": png()})
-    with pytest.raises(UsageError, match="no questions to ask"):
-        answered(work, images, questions(tmp_path / "q", {}), Scripted(says_yes_to_bowls))
 
 
 PROMPT = {"prompt_id": "p1", "text": "A photorealistic photo of eating at home in Iran.", "benchmark": "cultivate",
@@ -385,12 +373,7 @@ def test_a_country_without_stereotypes_is_told_from_one_that_is_not_known(work: 
                         (strange, "the country of its prompt is not known")):  # fmt: skip
         outcome = put(stereotypes_shown, replace(work, in_run=True), Scripted(sure), images, *others)
         assert outcome.drops == {why: 1}
-
-
-def test_an_empty_table_of_stereotypes_is_refused_before_anything_is_asked(work: Work, tmp_path: Path) -> None:
-    nothing = write_table(tmp_path, STEREOTYPES, rows_of(STEREOTYPES))
-    client = Scripted(sure)
-    images = table(tmp_path / "images", {"a": png()})
+    nothing, client = write_table(tmp_path, STEREOTYPES, rows_of(STEREOTYPES)), Scripted(sure)
     with pytest.raises(UsageError, match=r"stereotypes\.parquet: there is no stereotype to ask about; expected rows"):
-        put(stereotypes_shown, work, client, images, scene_prompts(tmp_path), nothing)
+        put(stereotypes_shown, work, client, known, others[0], nothing)
     assert client.seen == []

@@ -49,7 +49,7 @@ def test_the_probability_of_yes_is_a_share_of_yes_and_no_or_of_everything() -> N
     assert of((("Yes", 0.0), ("No", 0.0)), "vocabulary") is None, "that is more than everything"
 
 
-def test_each_image_is_asked_about_its_prompt(work: Work, tmp_path: Path) -> None:
+def test_each_image_is_asked_about_its_prompt_or_what_was_sent_in_its_place(work: Work, tmp_path: Path) -> None:
     client = Scripted(lambda _: Reply("Yes", stop="length", tokens=tokens(Yes=0.7, No=0.1)))
     images = table(tmp_path / "images", {"bigos_1": png("red"), "bigos_2": png("blue")})
     outcome, rows = weighed(work, images, client, prompts=prompts(tmp_path / "p", {"p1": 'A "bowl" of soup'}))
@@ -64,6 +64,10 @@ def test_each_image_is_asked_about_its_prompt(work: Work, tmp_path: Path) -> Non
     ] * 2
     assert not any("bigos" in str(request.data) for request in client.seen)
     assert outcome.counts == {"judgments": 2, "images": 2, "drops": 0}
+    _, rows = weighed(work, table(tmp_path / "sent", {"a": png()}, prompt_sent="A red square"), client)
+    assert (rows.height, "A red square" in str(client.seen[2].data)) == (1, True)
+    outcome, rows = weighed(replace(work, in_run=True), table(tmp_path / "other", {"a": png()}), client)
+    assert (rows.height, outcome.drops) == (0, {"the text of its prompt is not known": 1})
 
 
 @pytest.mark.parametrize(
@@ -84,15 +88,6 @@ def test_a_reply_without_probabilities_is_asked_for_once_and_counted(
     ended, rows = weighed(work, images, client, prompts=prompts(tmp_path / "p", {"p1": "Soup"}))
     assert rows.select("value", "outcome").rows() == [(None, outcome)]
     assert (ended.counts[QUARANTINED], len(client.seen)) == (1, 1)
-
-
-def test_what_was_sent_stands_in_for_prompts(work: Work, tmp_path: Path) -> None:
-    client = Scripted(lambda _: Reply("Yes", tokens=tokens(Yes=0.7)))
-    sent = table(tmp_path / "images", {"a": png()}, prompt_sent="A red square")
-    _, rows = weighed(work, sent, client)
-    assert (rows.height, "A red square" in str(client.seen[0].data)) == (1, True)
-    outcome, rows = weighed(replace(work, in_run=True), table(tmp_path / "other", {"a": png()}), client)
-    assert (rows.height, outcome.drops) == (0, {"the text of its prompt is not known": 1})
 
 
 @pytest.mark.parametrize(

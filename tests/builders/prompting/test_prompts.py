@@ -89,16 +89,14 @@ def test_the_papers_words_come_with_its_negative_prompt_and_without_folk_art(wor
     assert (drop["key"], drop["reason"]) == ("Q5", "no paper template")
 
 
-def test_a_country_that_nobody_knows_is_named(work: Work, tmp_path: Path) -> None:
+def test_prompt_ids_depend_on_what_a_prompt_is_about_only_and_unknown_countries_are_named(
+    work: Work, tmp_path: Path
+) -> None:
+    spaces = (built(work, tmp_path, PromptOptions(), artifact(other), artifact(2)) for other in (1, 3))
+    one, two = (dict(prompts.select("artifact_id", "prompt_id").iter_rows()) for prompts in spaces)
+    assert one["Q2"] == two["Q2"]
     with pytest.raises(UsageError, match=r"unknown country.*'XX'"):
         built(work, tmp_path, PromptOptions(), artifact(1, country="XX"))
-
-
-def test_prompt_ids_depend_on_what_a_prompt_is_about_only(work: Work, tmp_path: Path) -> None:
-    one = built(work, tmp_path, PromptOptions(), artifact(1), artifact(2))
-    two = built(work, tmp_path, PromptOptions(), artifact(3), artifact(2))
-    ids = [dict(prompts.select("artifact_id", "prompt_id").iter_rows())["Q2"] for prompts in (one, two)]
-    assert ids[0] == ids[1]
 
 
 INSTRUMENTS = """
@@ -266,13 +264,10 @@ def test_what_is_left_out_leaves_the_order_of_the_others(
     assert part == [row for row in whole if row != gone]
 
 
-def test_the_unknown_are_drawn_only_when_nothing_else_is_left() -> None:
+def test_the_unknown_are_drawn_only_when_nothing_else_is_left_and_another_draw_is_another() -> None:
     space = weighted(None, 0.001, None, 0.0, 1.0)
     for seed in range(50):
         assert set(drawn(space, per=2, seed=seed)["artifact_id"]) == {"Q2", "Q5"}
-
-
-def test_another_draw_of_the_same_seed_is_another_draw() -> None:
     space = weighted(*([1.0] * 40))
     seeded, fresh = (in_draw_order(space, seed=3, draw=draw)["artifact_id"].to_list() for draw in ("", "fresh"))
     assert seeded != fresh

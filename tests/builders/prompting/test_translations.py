@@ -47,32 +47,23 @@ def built(work: Work, tmp_path: Path, text: str = GERMAN) -> pl.DataFrame:
 def test_the_same_artifact_is_paired_across_languages(work: Work, tmp_path: Path) -> None:
     prompts = built(work, tmp_path)
     assert prompts["prompt_id"].is_unique().all()
-    german = prompts.filter(pl.col("language") == "de")
+    german, english = (prompts.filter(language=language) for language in ("de", "en"))
     assert sorted(german["text"]) == [
         "Bild von traditionellem Essen",
         "Bild von traditionellem Essen aus Brasilien",
         "Ein Bild von Schwarze Bohnen aus der brasilianischen Küche",
     ]
-    pairs = german.join(prompts.filter(pl.col("language") == "en"), on="pair_id")
+    pairs = german.join(english, on="pair_id")
     assert pairs.height == 3
     about = ["kind", "concept", "country", "artifact_id", "template_id"]
     assert all(pairs[name].equals(pairs[f"{name}_right"], null_equal=True) for name in about)
-
-
-def test_what_a_translation_lacks_is_left_out_with_its_reason(work: Work, tmp_path: Path) -> None:
-    built(work, tmp_path)
     drops = read_table(work.out / "drops.parquet", DROPS)
     assert set(drops["reason"]) == {"no de template", "no de form of the country"}
-
-
-def test_english_alone_has_no_pairs_and_the_same_ids(work: Work, tmp_path: Path) -> None:
-    both = built(work, tmp_path).filter(pl.col("language") == "en")
-    (work.out / "prompts.parquet").unlink()
-    space = tmp_path / "cspace.parquet"
-    build_prompts(work, space, PromptOptions(("cube", "underspecified", "within-country")), seed=0)
+    kinds = PromptOptions(("cube", "underspecified", "within-country"))
+    build_prompts(work, tmp_path / "cspace.parquet", kinds, seed=0)
     alone = read_table(work.out / "prompts.parquet", PROMPTS)
     assert "pair_id" not in alone.columns
-    assert set(alone["prompt_id"]) == set(both["prompt_id"])
+    assert set(alone["prompt_id"]) == set(english["prompt_id"])
 
 
 @pytest.mark.parametrize(
@@ -98,13 +89,15 @@ def test_a_translation_that_cannot_be_used_is_refused(
     assert message in str(told.value)
 
 
-def test_a_language_without_a_file_or_with_other_templates_is_refused(work: Work, tmp_path: Path) -> None:
-    space = write_table(tmp_path, CSPACE, cspace(artifact(1)))
-    with pytest.raises(UsageError, match="no templates in hi"):
-        build_prompts(work, space, PromptOptions(languages=("hi",)), seed=0)
-    paper = PromptOptions(templates="paper", languages=("de",), translations=(saved(tmp_path, GERMAN),))
-    with pytest.raises(UsageError, match="other templates"):
-        build_prompts(work, space, paper, seed=0)
+def test_a_language_without_a_file_with_other_templates_or_not_asked_for_is_refused(work: Work, tmp_path: Path) -> None:
+    space, german = write_table(tmp_path, CSPACE, cspace(artifact(1))), (saved(tmp_path, GERMAN),)
+    for options, message in (
+        (PromptOptions(languages=("hi",)), "no templates in hi"),
+        (PromptOptions(templates="paper", languages=("de",), translations=german), "other templates"),
+        (PromptOptions(translations=german), "translation to de, in which no prompt is asked for"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            build_prompts(work, space, options, seed=0)
 
 
 ENGLISH_FESTIVALS = """
@@ -124,12 +117,6 @@ def test_english_words_of_another_concept_may_be_translations(work: Work, tmp_pa
     prompts = read_table(work.out / "prompts.parquet", PROMPTS)
     assert prompts["text"].to_list() == ["A photo of people at Carnival in Brazil", "A traditional festival"]
     assert "pair_id" not in prompts.columns
-
-
-def test_a_translation_in_which_nothing_is_asked_for_is_refused(work: Work, tmp_path: Path) -> None:
-    space = write_table(tmp_path, CSPACE, cspace(artifact(1)))
-    with pytest.raises(UsageError, match="translation to de, in which no prompt is asked for"):
-        build_prompts(work, space, PromptOptions(translations=(saved(tmp_path, GERMAN),)), seed=0)
 
 
 def test_without_forms_of_countries_cldr_names_them_where_no_adjective_is_needed(work: Work, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -21,7 +22,7 @@ from culturekit.builders.space.space_triples import COLUMN, ROW
 from culturekit.core.errors import IntegrityError, MissingDependency, UsageError
 from culturekit.core.run import run_stage
 from culturekit.core.schemas import CSPACE, DROPS, KEPT
-from culturekit.core.stage import Work
+from culturekit.core.stage import Outcome, Work
 from culturekit.core.tables import read_table, write_table
 from culturekit.kg.concepts import Concept, Root
 from culturekit.kg.exchange.graph_files import read_triples
@@ -47,153 +48,117 @@ def kept(qid: str, *countries: str, **changes: object) -> dict[str, object]:
     return {**row, **changes}
 
 
-def released(work: Work, tmp_path: Path, *rows: dict[str, object], concept: Concept = ART) -> pl.DataFrame:
-    release(work, [write_table(tmp_path, KEPT, rows_of(KEPT, *rows))], [concept], Sitelinks())
-    return read_table(work.out / "cspace.parquet", CSPACE)
+def kept_table(folder: Path, *rows: dict[str, object], **columns: pl.Series | pl.Expr) -> Path:
+    folder.mkdir(exist_ok=True)
+    return write_table(folder, KEPT, rows_of(KEPT, *rows).with_columns(**columns))
 
 
-def test_an_artifact_of_several_countries_appears_in_each(work: Work, tmp_path: Path) -> None:
-    space = released(work, tmp_path, kept("Q5", "Q142", "Q29", "Q155"))
-    assert space.select("artifact_id", "country", "continent", "country_order").rows() == [
-        ("Q5", "BR", "South America", 1),
-        ("Q5", "FR", "Europe", 0),
-    ]
+def released(
+    work: Work, table: Path | list[Path], *concepts: Concept, formats: str = "", include: Any = ()
+) -> tuple[Outcome, pl.DataFrame]:
+    tables = table if isinstance(table, list) else [table]
+    outcome = release(
+        work, tables, concepts or [ART], Sitelinks(), read_formats(formats) if formats else (), include=include
+    )
+    return outcome, read_table(work.out / "cspace.parquet", CSPACE)
 
 
-def test_the_subconcept_is_that_of_the_first_root_in_the_config(work: Work, tmp_path: Path) -> None:
-    rows = [kept("Q5", "Q155", roots=["Q2", "Q11460"]), kept("Q6", "Q155", roots=["Q2"])]
-    assert released(work, tmp_path, *rows)["subconcept"].to_list() == ["clothing", "dance"]
+def dropped(work: Work, *columns: str) -> list[tuple[Any, ...]]:
+    return read_table(work.out / "drops.parquet", DROPS).select(columns).rows()
+
+
+def test_an_artifact_has_a_row_for_each_country_in_scope_and_the_subconcept_of_the_first_root(
+    work: Work, tmp_path: Path
+) -> None:
+    rows = [kept("Q5", "Q142", "Q29", "Q155", roots=["Q2", "Q11460"]), kept("Q6", "Q155", roots=["Q2"])]
+    _, space = released(work, kept_table(tmp_path, *rows))
+    assert space.select("artifact_id", "country", "continent", "country_order", "subconcept").rows() == [
+        ("Q5", "BR", "South America", 1, "clothing"), ("Q6", "BR", "South America", 0, "dance"),
+        ("Q5", "FR", "Europe", 0, "clothing"),
+    ]  # fmt: skip
 
 
 def test_popularity_is_a_rank_within_country_and_concept(work: Work, tmp_path: Path) -> None:
     rows = [kept(f"Q{n}", "Q155", sitelinks=s) for n, s in ((1, 0), (2, 50), (3, 7), (4, 7))]
-    rows += [kept("Q9", "Q17", sitelinks=1)]
-    space = released(work, tmp_path, *rows)
+    rows += [kept("Q9", "Q17", sitelinks=1), kept("Q5", "Q142", sitelinks=4)]
+    completed = kept("LLM:saia-rodada", "Q142", label="saia rodada", path=[])
+    source = pl.Series(["wikidata"] * 6 + ["llm"])
+    _, space = released(work, kept_table(tmp_path, *rows, completed, source=source))
     assert dict(space.select("artifact_id", "popularity").iter_rows()) == {
-        "Q1": 0.25, "Q2": 1.0, "Q3": 0.625, "Q4": 0.625, "Q9": 1.0,
+        "Q1": 0.25, "Q2": 1.0, "Q3": 0.625, "Q4": 0.625, "Q9": 1.0, "Q5": 1.0, "LLM:saia-rodada": None,
     }  # fmt: skip
+    assert space.filter(country="FR").select("artifact_id", "qid", "name", "source").rows() == [
+        ("LLM:saia-rodada", None, "saia rodada", "llm"), ("Q5", "Q5", "name of Q5", "wikidata"),
+    ]  # fmt: skip
+    with pytest.raises(IntegrityError, match="hearsay"):
+        released(work, kept_table(tmp_path / "odd", *rows, source=pl.lit("hearsay")))
 
 
-def test_what_has_no_known_country_is_dropped_by_name(work: Work, tmp_path: Path) -> None:
+def test_what_has_no_known_country_is_dropped_by_name_and_an_empty_space_is_refused(work: Work, tmp_path: Path) -> None:
     everywhere = ART.model_copy(update={"countries": "all"})
-    space = released(work, tmp_path, kept("Q5", "Q999999"), kept("Q6", "Q155"), concept=everywhere)
-    assert space["artifact_id"].to_list() == ["Q6"]
-    drops = read_table(work.out / "drops.parquet", DROPS)
-    assert drops.row(0, named=True)["detail"] == "Q999999"
-
-
-def test_an_empty_space_is_refused_with_what_to_do(work: Work, tmp_path: Path) -> None:
+    _, space = released(work, kept_table(tmp_path, kept("Q5", "Q999999"), kept("Q6", "Q155")), everywhere)
+    assert (space["artifact_id"].to_list(), dropped(work, "detail")) == (["Q6"], [("Q999999",)])
     with pytest.raises(UsageError, match=r"space would be empty; expected a kept artifact of art .*found 0 kept"):
-        released(work, tmp_path)
+        released(work, kept_table(tmp_path))
 
 
 def test_only_what_was_kept_is_released_and_the_rest_is_counted_by_reason(work: Work, tmp_path: Path) -> None:
     silent, unsure = "judge m: unavailable", "judge m"
-    rows = [
-        kept("Q5", "Q155"),
-        kept("Q6", "Q155", verdict="review", reason=silent),
-        kept("Q7", "Q155", verdict="review", reason=silent),
-        kept("Q8", "Q155", verdict="review", reason=unsure),
-        kept("Q9", "Q155", verdict="remove", reason="my own look"),
-    ]
-    outcome = release(work, [write_table(tmp_path, KEPT, rows_of(KEPT, *rows))], [ART], Sitelinks())
-    space = read_table(work.out / "cspace.parquet", CSPACE)
+    others = {"Q6": ("review", silent), "Q7": ("review", silent), "Q8": ("review", unsure), "Q9": ("remove", "my look")}
+    rows = [kept(qid, "Q155", verdict=verdict, reason=reason) for qid, (verdict, reason) in others.items()]
+    table = kept_table(tmp_path, kept("Q5", "Q155"), *rows)
+    outcome, space = released(work, table)
     assert space.select("artifact_id", "verdict").rows() == [("Q5", "keep")]
     assert outcome.drops == {
-        "the verdict is remove, not keep: my own look": 1,
-        "waits for review: judge m": 1,
+        "the verdict is remove, not keep: my look": 1, "waits for review: judge m": 1,
         "waits for review: judge m: unavailable": 2,
-    }
-    drops = read_table(work.out / "drops.parquet", DROPS)
-    assert drops.select("key", "detail").rows() == [(f"Q{n}", f"name of Q{n}") for n in (6, 7, 8, 9)]
+    }  # fmt: skip
+    assert dropped(work, "key", "detail") == [(f"Q{n}", f"name of Q{n}") for n in (6, 7, 8, 9)]
     found = str(outcome.notes["findings"])
     assert "3 artifacts wait for a person to look at" in found
     assert "1 judge m, 2 judge m: unavailable" in found
+    outcome, space = released(work, table, include=["review"])
+    assert dict(space.select("artifact_id", "verdict").iter_rows()) == {"Q5": "keep"} | dict.fromkeys(
+        ("Q6", "Q7", "Q8"), "review"
+    )
+    assert "findings" not in outcome.notes
+    assert outcome.notes["released_under_review"] == {unsure: 1, silent: 2}
+    assert "holds 3 artifacts that nobody kept" in str(outcome.notes["caveat"])
 
 
 @pytest.mark.parametrize("form", ["parquet", "parquet,jsonl,csv,public"])
 def test_rows_that_nobody_judged_make_no_artifact(work: Work, tmp_path: Path, form: str) -> None:
     rows = [kept(f"Q{n}", "Q155", verdict="review", reason="judge m: refused") for n in range(1, 341)]
-    table = write_table(tmp_path, KEPT, rows_of(KEPT, *rows))
-    outcome = release(work, [table], [ART], Sitelinks(), read_formats(form))
-    assert read_table(work.out / "cspace.parquet", CSPACE).is_empty()
-    assert outcome.drops == {"waits for review: judge m: refused": 340}
+    outcome, space = released(work, kept_table(tmp_path, *rows), formats=form)
+    assert (space.is_empty(), outcome.drops) == (True, {"waits for review: judge m: refused": 340})
     assert outcome.notes["findings"]
-
-
-def test_what_waits_is_included_when_that_is_asked_for_and_the_space_says_so(work: Work, tmp_path: Path) -> None:
-    rows = [kept("Q5", "Q155"), kept("Q6", "Q155", verdict="review", reason="judge m: refused")]
-    table = write_table(tmp_path, KEPT, rows_of(KEPT, *rows))
-    outcome = release(work, [table], [ART], Sitelinks(), include=["review"])
-    space = read_table(work.out / "cspace.parquet", CSPACE)
-    assert space.select("artifact_id", "verdict").rows() == [("Q5", "keep"), ("Q6", "review")]
-    assert "findings" not in outcome.notes
-    assert outcome.notes["released_under_review"] == {"judge m: refused": 1}
-    assert "holds 1 artifact that nobody kept" in str(outcome.notes["caveat"])
 
 
 def test_an_artifact_that_one_of_several_tables_wants_reviewed_waits_unless_a_person_decided(
     work: Work, tmp_path: Path
 ) -> None:
-    def table(name: str, *rows: dict[str, object], reviewer: str | None = None) -> Path:
-        (tmp_path / name).mkdir()
-        signed = pl.lit(reviewer, pl.String)
-        return write_table(tmp_path / name, KEPT, rows_of(KEPT, *rows).with_columns(reviewer=signed))
-
-    first = table("first", kept("Q5", "Q155"), kept("Q6", "Q155", verdict="review"))
-    second = table("second", kept("Q5", "Q155", verdict="review"), kept("Q6", "Q155"))
-    release(work, [first, second], [ART], Sitelinks(), include=())
-    assert read_table(work.out / "cspace.parquet", CSPACE).is_empty()
-    person = table("person", kept("Q6", "Q155", reason="review: accepted by Ada on 2026-11-22"), reviewer="Ada")
-    release(work, [first, second, person], [ART], Sitelinks())
-    assert read_table(work.out / "cspace.parquet", CSPACE)["artifact_id"].to_list() == ["Q6"]
-
-
-def test_a_space_without_verdicts_stays_readable(tmp_path: Path) -> None:
-    old = write_table(tmp_path, CSPACE, cspace(artifact(1)))
-    assert "verdict" not in read_table(old, CSPACE).columns
-
-
-def test_completed_artifacts_keep_their_source_and_get_no_sitelink_rank(work: Work, tmp_path: Path) -> None:
-    rows = [
-        kept("Q5", "Q155", sitelinks=4, source="wikidata"),
-        kept("LLM:saia-rodada", "Q155", label="saia rodada", path=[], source="llm"),
-    ]
-    table = rows_of(KEPT, *rows).with_columns(source=pl.Series(["wikidata", "llm"]))
-    release(work, [write_table(tmp_path, KEPT, table)], [ART], Sitelinks())
-    space = read_table(work.out / "cspace.parquet", CSPACE)
-    assert space.select("artifact_id", "qid", "name", "source", "popularity").rows() == [
-        ("LLM:saia-rodada", None, "saia rodada", "llm", None),
-        ("Q5", "Q5", "name of Q5", "wikidata", 1.0),
-    ]
+    first = kept_table(tmp_path / "first", kept("Q5", "Q155"), kept("Q6", "Q155", verdict="review"))
+    second = kept_table(tmp_path / "second", kept("Q5", "Q155", verdict="review"), kept("Q6", "Q155"))
+    assert released(work, [first, second])[1].is_empty()
+    seen = kept("Q6", "Q155", reason="review: accepted by Ada on 2026-11-22")
+    person = kept_table(tmp_path / "person", seen, reviewer=pl.lit("Ada"))
+    assert released(work, [first, second, person])[1]["artifact_id"].to_list() == ["Q6"]
 
 
 def test_several_tables_are_one_and_a_row_of_both_has_the_countries_of_both(work: Work, tmp_path: Path) -> None:
-    paths = []
-    for number, rows in enumerate([[kept("Q5", "Q155"), kept("Q7", "Q17")], [kept("Q5", "Q155", "Q142"), kept("Q6")]]):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        paths.append(write_table(folder, KEPT, rows_of(KEPT, *rows)))
-    outcome = release(work, paths, [ART], Sitelinks())
-    space = read_table(work.out / "cspace.parquet", CSPACE)
+    one = kept_table(tmp_path / "one", kept("Q5", "Q155"), kept("Q7", "Q17"))
+    other = kept_table(tmp_path / "other", kept("Q5", "Q155", "Q142"), kept("Q6"))
+    outcome, space = released(work, [one, other])
     assert space.select("artifact_id", "country", "country_order").rows() == [
         ("Q5", "BR", 0), ("Q5", "FR", 1), ("Q7", "JP", 0),
     ]  # fmt: skip
-    assert outcome.notes["rows in several tables"] == 1
-    assert read_table(work.out / "drops.parquet", DROPS)["key"].to_list() == ["Q6"]
-
-
-def test_an_unknown_source_is_refused(work: Work, tmp_path: Path) -> None:
-    table = rows_of(KEPT, kept("Q5", "Q155")).with_columns(source=pl.lit("hearsay"))
-    with pytest.raises(IntegrityError, match="hearsay"):
-        release(work, [write_table(tmp_path, KEPT, table)], [ART], Sitelinks())
+    assert (outcome.notes["rows in several tables"], dropped(work, "key")) == (1, [("Q6",)])
 
 
 def test_a_release_is_written_in_every_form_by_concept_and_with_checksums(work: Work, tmp_path: Path) -> None:
     sweets = ART.model_copy(update={"concept": "sweets"})
     rows = [kept("Q5", "Q155", label="=cmd()", p495=["Q155"]), kept("Q6", "Q17", concept="sweets")]
-    table = write_table(tmp_path, KEPT, rows_of(KEPT, *rows))
-    release(work, [table], [ART, sweets], Sitelinks(), read_formats("csv, jsonl,public,parquet"))
+    released(work, kept_table(tmp_path, *rows), ART, sweets, formats="csv, jsonl,public,parquet")
     names = {path.relative_to(work.out).as_posix() for path in work.out.rglob("*") if path.is_file()}
     forms = ("csv", "jsonl", "parquet")
     assert names == {
@@ -215,8 +180,7 @@ def test_a_release_is_written_in_every_form_by_concept_and_with_checksums(work: 
 @pytest.mark.parametrize(("form", "suffix"), [("ntriples", ".nt"), ("turtle", ".ttl"), ("json-ld", ".jsonld")])
 def test_a_release_is_read_back_from_triples(work: Work, tmp_path: Path, form: str, suffix: str) -> None:
     rows = [kept("Q5", "Q155", label='=c"m\\d()\r\n', p495=["Q155", "Q17"]), kept("Q6", "Q17", sitelinks=3)]
-    release(work, [write_table(tmp_path, KEPT, rows_of(KEPT, *rows))], [ART], Sitelinks(), read_formats(form))
-    space = pl.read_parquet(work.out / "cspace.parquet")
+    _, space = released(work, kept_table(tmp_path, *rows), formats=form)
     graph = read_triples(work.out / f"cspace{suffix}")
     read: dict[str, dict[str, str]] = {}
     for subject, predicate, cell in graph:
@@ -246,11 +210,10 @@ def test_counts_of_search_results_are_nowhere_in_a_release(work: Work, tmp_path:
         request = {"searchTerms": name, "gl": "br"}
         reply = {"queries": {"request": [request]}, "searchInformation": {"totalResults": total}}
         (answers / f"{number}.json").write_text(json.dumps(reply), encoding="utf-8")
-    table = write_table(tmp_path, KEPT, rows_of(KEPT, kept("Q5", "Q155"), kept("Q6", "Q155")))
+    table = kept_table(tmp_path, kept("Q5", "Q155"), kept("Q6", "Q155"))
     final = tmp_path / "cspace"
     options = ReleaseOptions((ART,), f"google_cse:{answers}", read_formats("csv,jsonl,parquet,public"))
-    stage = release_stage([table], options)
-    run = stage_here(stage, final)
+    run = stage_here(release_stage([table], options), final)
     space = read_table(final / "cspace.parquet", CSPACE)
     assert space["popularity"].to_list() == [1.0, 0.5]
     assert set(space["popularity_source"]) == {"google_cse"}

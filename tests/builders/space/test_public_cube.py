@@ -43,19 +43,17 @@ def write(tmp_path: Path, *rows: object) -> Path:
 
 
 def test_a_row_becomes_an_artifact_and_a_prompt(tmp_path: Path) -> None:
-    public = read_public_cube(write(tmp_path, row(), row(id="LLM", name=" pão  de queijo ", domain="cuisine")))
+    rows = (row(), row(id="LLM", name=" pão  de queijo "), row(id="Q2", domain="landscapes"))
+    public = read_public_cube(write(tmp_path, *rows))
     assert CSPACE.problems(public.space) == []
     assert PROMPTS.problems(public.prompts) == []
-    first, second = public.space.iter_rows(named=True)
-    assert (first["artifact_id"], first["qid"], first["source"], first["continent"]) == (
-        "Q1397036", "Q1397036", "wikidata", "South America",
-    )  # fmt: skip
-    assert (second["artifact_id"], second["qid"], second["name"]) == ("LLM:pão-de-queijo", None, "pão  de queijo")
+    columns = ("artifact_id", "qid", "name", "source", "continent", "concept")
+    assert public.space.select(columns).rows() == [
+        ("Q1397036", "Q1397036", "farofa", "wikidata", "South America", "cuisine"),
+        ("LLM:pão-de-queijo", None, "pão  de queijo", "llm", "South America", "cuisine"),
+        ("Q2", "Q2", "farofa", "wikidata", "South America", "landmarks"),
+    ]
     assert public.prompts["text"][0] == row()["prompt"]
-
-
-def test_landscapes_are_landmarks(tmp_path: Path) -> None:
-    assert read_public_cube(write(tmp_path, row(domain="landscapes"))).space["concept"].to_list() == ["landmarks"]
 
 
 @pytest.mark.parametrize(

@@ -243,7 +243,7 @@ def test_other_colours_are_written_anew(mode: str, shown: int, tmp_path: Path, m
         Image.new(mode, (4, 4)).save(buffer, "PNG")
         return buffer.getvalue()
 
-    monkeypatch.setattr("tests.llm.server.openai_image_making.picture_bytes", clear)
+    monkeypatch.setattr("tests.llm.server.openai_protocol.picture_bytes", clear)
     with running_server() as server:
         buy(openai(server, background="transparent"), tmp_path)
     row = images_of(tmp_path).row(0, named=True)

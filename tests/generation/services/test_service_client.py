@@ -41,7 +41,7 @@ from tests.generation.services.image_service import (
 )
 from tests.generation.services.paid_images import buy, images_of
 from tests.llm.server import RunningServer, Script, running_server
-from tests.llm.server.pictures import picture_bytes
+from tests.llm.server.answers import picture_bytes
 from tests.llm.server.script import Pictures
 from tests.llm.server.wire import HEADER, dripping
 

@@ -4,7 +4,7 @@ import contextlib
 import gzip
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -57,25 +57,21 @@ def test_labels_fall_back_from_english_to_mul_to_the_list_to_none() -> None:
     assert item(labels={"en": term("en", "  "), "mul": term("mul", "m")}).label == "m"
 
 
-def test_empty_maps_are_written_as_empty_lists() -> None:
-    assert item() == item(labels={}, claims={}, aliases={}, sitelinks={}, descriptions={})
-
-
-def test_a_value_may_carry_its_number_only() -> None:
-    old = claim("P31", {"entity-type": "item", "numeric-id": 5})
-    assert [s.value for s in item(claims={"P31": [old]}).statements] == [5]
-
-
-@pytest.mark.parametrize("kind", ["somevalue", "novalue"])
-def test_somevalue_and_novalue_point_to_nothing_and_are_kept(kind: str) -> None:
-    bare = {"mainsnak": {"snaktype": kind, "property": "P17"}, "rank": "normal"}
-    (statement,) = item(claims={"P17": [bare]}).statements
-    assert (statement.value, statement.snak) == (0, kind)
-
-
-def test_a_property_as_a_value_is_no_item() -> None:
-    value = {"entity-type": "property", "numeric-id": 5, "id": "P5"}
-    assert item(claims={"P361": [claim("P361", value)]}).statements[0].value == 0
+@pytest.mark.parametrize(
+    ("snak", "value"),
+    [
+        (claim("P31", {"entity-type": "item", "numeric-id": 5})["mainsnak"], (5, "value")),
+        (claim("P31", {"entity-type": "property", "numeric-id": 5, "id": "P5"})["mainsnak"], (0, "value")),
+        ({"snaktype": "somevalue", "property": "P31"}, (0, "somevalue")),
+        ({"snaktype": "novalue", "property": "P31"}, (0, "novalue")),
+    ],
+)
+def test_a_value_may_carry_its_number_only_and_what_is_no_item_points_to_nothing(
+    snak: object, value: tuple[int, str]
+) -> None:
+    (statement,) = item(claims={"P31": [{"mainsnak": snak, "rank": "normal"}]}).statements
+    assert (statement.value, statement.snak) == value
+    assert item() == item(labels={}, claims={}, aliases={}, sitelinks={}, descriptions={}), "empty maps are lists"
 
 
 def test_qualifiers_mark_a_statement_and_do_not_leak() -> None:
@@ -299,30 +295,22 @@ def test_members_may_be_cut_anywhere_and_every_entity_knows_its_place(
         )
 
 
-def test_what_is_no_triple_is_counted_wherever_it_stands(tmp_path: Path) -> None:
-    lines = [ITEM.format(1), "what is this", ITEM.format(2), VALUE.format(2, '"a text"'), ITEM.format(3), "<a> <b> <c>"]
-    (tmp_path / "dump.nt").write_text("".join(f"{line}\n" for line in lines))
-    items, outcome = ingested(tmp_path, tmp_path / "dump.nt")
-    assert items["number"].to_list() == [1, 3]
-    assert outcome.drops == {"malformed: not-a-triple": 3}
+def triples(folder: Path, *lines: str) -> tuple[list[int], Mapping[str, int]]:
+    (folder / "dump.nt").write_text("".join(f"{line}\n" for line in lines))
+    items, outcome = ingested(folder, folder / "dump.nt")
+    return items["number"].to_list(), outcome.drops
 
 
-def test_redirects_and_properties_are_no_items_and_other_subjects_nothing(tmp_path: Path) -> None:
+def test_what_is_no_triple_or_no_item_is_counted_wherever_it_stands(tmp_path: Path) -> None:
+    no_triples = ("what is this", ITEM.format(2), VALUE.format(2, '"a text"'), ITEM.format(3), "<a> <b> <c>")
+    assert triples(tmp_path, ITEM.format(1), *no_triples) == ([1, 3], {"malformed: not-a-triple": 3})
     entity = "http://www.wikidata.org/entity/Q"
     same = f"<{entity}7> <http://www.w3.org/2002/07/owl#sameAs> <{entity}1> ."
-    of_property = ITEM.format(1).replace("/Q1>", "/P9>")
-    lines = [ITEM.format(1), same, of_property, "<http://a.test/x> <http://a.test/y> _:b .", ITEM.format(8)]
-    (tmp_path / "dump.nt").write_text("".join(f"{line}\n" for line in lines))
-    items, outcome = ingested(tmp_path, tmp_path / "dump.nt")
-    assert items["number"].to_list() == [1, 8]
-    assert outcome.drops == {"not an item: property": 1, "not an item: redirect": 1}
-
-
-def test_triples_of_an_item_that_do_not_stand_together_are_refused(tmp_path: Path) -> None:
-    lines = [ITEM.format(1), ITEM.format(2), VALUE.format(1, "<http://www.wikidata.org/entity/Q2>")]
-    (tmp_path / "dump.nt").write_text("".join(f"{line}\n" for line in lines))
+    others = (same, ITEM.format(1).replace("/Q1>", "/P9>"), "<http://a.test/x> <http://a.test/y> _:b .")
+    drops = {"not an item: property": 1, "not an item: redirect": 1}
+    assert triples(tmp_path, ITEM.format(1), *others, ITEM.format(8)) == ([1, 8], drops)
     with pytest.raises(IntegrityError, match="do not stand together"):
-        ingested(tmp_path, tmp_path / "dump.nt")
+        triples(tmp_path, ITEM.format(1), ITEM.format(2), VALUE.format(1, f"<{entity}2>"))
 
 
 @pytest.mark.parametrize(

@@ -179,7 +179,7 @@ def dump(folder: Path, suffix: str, places: list[int]) -> tuple[Path, list[bytes
 @pytest.mark.parametrize("suffix", FORMS)
 @pytest.mark.parametrize("places", [[], PLACES], ids=["one member", "four members"])
 def test_each_line_is_found_with_and_without_the_starts(tmp_path: Path, suffix: str, places: list[int]) -> None:
-    path, _ = dump(tmp_path, suffix, places)
+    path, pieces = dump(tmp_path, suffix, places)
     items, _ = ingested(tmp_path, path)
     starts = read_table(tmp_path / "out/starts.parquet", STARTS)
     assert starts["member"].n_unique() == (1 if suffix == ".json" else len(places) + 1)
@@ -188,21 +188,12 @@ def test_each_line_is_found_with_and_without_the_starts(tmp_path: Path, suffix: 
         text = read_line.read_line(path, **place, starts=starts)
         assert json.loads(text)["id"] == row["qid"]
         assert text == read_line.read_line(path, **place)
-
-
-@pytest.mark.parametrize("suffix", FORMS)
-def test_what_stands_before_the_start_is_not_read(tmp_path: Path, suffix: str) -> None:
-    path, pieces = dump(tmp_path, suffix, PLACES)
-    last = ingested(tmp_path, path)[0].row(-1, named=True)
-    before = sum(map(len, pieces[:-1]))
     with path.open("r+b") as file:
-        file.write(b"\xff" * before)
-    starts = read_table(tmp_path / "out/starts.parquet", STARTS)
-    text = read_line.read_line(path, member=last["member"], offset=last["offset"], starts=starts)
-    assert json.loads(text)["id"] == last["qid"]
+        file.write(b"\xff" * sum(map(len, pieces[:-1])))
+    assert read_line.read_line(path, **place, starts=starts) == text, "what stands before the start is not read"
 
 
-def test_a_long_way_through_one_member_is_said(
+def test_a_long_way_through_one_member_is_said_and_a_place_that_is_not_there_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     path, _ = dump(tmp_path, ".json.gz", [])
@@ -211,9 +202,5 @@ def test_a_long_way_through_one_member_is_said(
     starts = read_table(tmp_path / "out/starts.parquet", STARTS)
     read_line.read_line(path, member=0, offset=last["offset"], starts=starts)
     assert "is one member" in caplog.text
-
-
-def test_a_place_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    path, _ = dump(tmp_path, ".json.gz", PLACES)
     with pytest.raises(IntegrityError, match="no such line"):
         read_line.read_line(path, member=9, offset=0)

@@ -135,16 +135,20 @@ def test_an_item_that_is_only_mentioned_or_unknown_is_said_to_be_so(tmp_path: Pa
         explain(tmp_path, "Q4", concept_of({1: None}))
 
 
-def test_the_cut_names_the_class_and_the_path(tmp_path: Path) -> None:
-    told = explain(make_graph(tmp_path / "w", CHAIN, items=[1]), "Q4", concept_of({1: None}, classes=[2]))
+def test_the_cut_names_the_class_and_the_path_and_steps_their_line_of_the_dump(tmp_path: Path) -> None:
+    graph = make_graph(tmp_path / "w", CHAIN, items=[1])
+    told = explain(graph, "Q4", concept_of({1: None}, classes=[2]))
     assert told.reasons[0].text == "Q2 (item 2) cuts Q1 > Q2 > Q3 > Q4: excluded class"
     assert [step.cut for step in told.paths[0].steps] == [None, "excluded class", None, None]
     assert (told.open_paths, told.cut_paths) == (0, 1)
-
-
-def test_the_smallest_hop_without_a_limit_is_said(tmp_path: Path) -> None:
-    told = explain(make_graph(tmp_path / "w", CHAIN, items=[1]), "Q4", concept_of({1: None}, hops=1))
+    told = explain(graph, "Q4", concept_of({1: None}, hops=1))
     assert "the nearest root, Q1 (item 1), needs 3 hops" in told.reasons[0].text
+    lines = (tmp_path / "w/dump.json").read_bytes().split(b"\n")
+    told = explain(graph, "Q4", concept_of({1: None}))
+    assert len(told.paths[0].steps) > 1
+    for step in told.paths[0].steps:
+        assert step.place is not None
+        assert f'"id": "{step.qid}"'.encode() in lines[step.place.line - 1]
 
 
 def test_ended_statements_count_unless_dropped_and_truthy_hears_only_the_best(tmp_path: Path) -> None:
@@ -154,16 +158,6 @@ def test_ended_statements_count_unless_dropped_and_truthy_hears_only_the_best(tm
     assert explain(graph, "Q4", concept).verdict == "in"
     assert codes(explain(graph, "Q4", concept.model_copy(update={"ended": "drop"}))) == {"statement-does-not-count"}
     assert codes(explain(graph, "Q4", concept.model_copy(update={"ranks": "truthy"}))) == {"country-out-of-scope"}
-
-
-def test_steps_carry_their_line_of_the_dump(tmp_path: Path) -> None:
-    graph = make_graph(tmp_path / "w", CHAIN, items=[1])
-    lines = (tmp_path / "w/dump.json").read_bytes().split(b"\n")
-    told = explain(graph, "Q4", concept_of({1: None}))
-    assert len(told.paths[0].steps) > 1
-    for step in told.paths[0].steps:
-        assert step.place is not None
-        assert f'"id": "{step.qid}"'.encode() in lines[step.place.line - 1]
 
 
 def test_more_paths_than_are_shown_are_counted_and_more_than_can_be_counted_are_said(tmp_path: Path) -> None:

@@ -41,11 +41,10 @@ the model, where requests that were under way when the hint was given count too.
 until everything that the dead had asked for is counted.
 """
 
-from tests.llm.server.answers import Answer, Model
-from tests.llm.server.made_replies import Question
+from tests.llm.server.answers import Answer, Model, Question
 from tests.llm.server.running import RunningServer, running_server, server_process
 from tests.llm.server.script import Fault, JobPlan, Rule, Script, When
-from tests.llm.server.statistics import Record
+from tests.llm.server.service import Record
 
 __all__ = [
     "Answer", "Fault", "JobPlan", "Model", "Question", "Record", "Rule", "RunningServer", "Script",

@@ -3,9 +3,12 @@
 import math
 import re
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from email.utils import formatdate
 from typing import Any
+
+import msgspec
 
 from tests.llm.server.script import STATUS_FAULTS, Fault
 from tests.llm.server.wire import Departing, json_departing
@@ -32,7 +35,6 @@ class Refused(Exception):
     """A request that the provider would not take; `kind` is one of the faults with a status."""
 
     def __init__(self, kind: str, message: str = "", *, param: str | None = None, code: str | None = None) -> None:
-        """Keep the parts apart."""
         super().__init__(message)
         self.kind = kind
         self.message = message
@@ -41,12 +43,10 @@ class Refused(Exception):
 
     @property
     def status(self) -> int:
-        """The status that goes with the kind."""
         return STATUS_FAULTS[self.kind][0]
 
 
 def error_body(provider: str, refused: Refused, details: list[dict[str, Any]] | None = None) -> dict[str, Any]:
-    """Write an error as the provider would."""
     kind, code, status = _NAMES[refused.kind]
     message = refused.message or f"{STATUS_FAULTS[refused.kind][1].capitalize()}."
     if provider == "google":
@@ -59,7 +59,6 @@ def error_body(provider: str, refused: Refused, details: list[dict[str, Any]] | 
 
 
 def error_reply(provider: str, refused: Refused) -> Departing:
-    """Answer with an error and nothing else."""
     return json_departing(error_body(provider, refused), refused.status)
 
 
@@ -104,11 +103,7 @@ class _FormPart:
 
 
 def parse_form(content_type: str, body: bytes) -> dict[str, _FormPart]:
-    """Take a form apart.
-
-    Raises:
-        Refused: it is no form.
-    """
+    """Take a form apart."""
     found = re.search(r'boundary="?([^";]+)', content_type)
     if not content_type.startswith("multipart/form-data") or found is None:
         raise Refused("bad-request", f"expected multipart/form-data, found {content_type!r}")
@@ -120,3 +115,44 @@ def parse_form(content_type: str, body: bytes) -> dict[str, _FormPart]:
         if name is not None:
             parts[name[1]] = _FormPart(filename[1] if filename else None, content.removesuffix(b"\r\n"))
     return parts
+
+
+_SAID = re.compile(r"(.*?)(?: - at `\$\.?(.*)`)?", re.DOTALL)
+_FIELDS = {
+    "Object contains unknown": ("Unknown parameter", "unknown_parameter"),
+    "Object missing required": ("Missing required parameter", "missing_required_parameter"),
+}
+
+
+class Strict(msgspec.Struct, forbid_unknown_fields=True):
+    """A part of a request; a field that is not listed is a mistake of the client."""
+
+
+def fitting(kind: Any, body: Any) -> None:
+    """Hold a body against a struct."""
+    try:
+        msgspec.convert(body, kind)
+    except msgspec.ValidationError as error:
+        found = _SAID.fullmatch(str(error))
+        assert found is not None
+        what, path = found.groups(default="")
+        problem, _, field = what.partition(" field `")
+        said, code = _FIELDS.get(problem, (what, "invalid_type" if ", got" in what else "invalid_value"))
+        where = ".".join(filter(None, (path, field.rstrip("`"))))
+        raise Refused("bad-request", f"{said}: '{where}'.", param=where, code=code) from None
+
+
+def nodes(node: Any, where: str, depth: int = 1) -> Iterator[tuple[Any, str, int]]:
+    """Yield each node of a schema with its place, and in how many objects and lists it is."""
+    yield node, where, depth
+    if not isinstance(node, dict):
+        return
+    for group in ("properties", "$defs", "definitions"):
+        for name, part in (node.get(group) or {}).items():
+            yield from nodes(part, f"{where}.{group}.{name}", depth + (group == "properties"))
+    for word in ("items", "additionalProperties"):
+        if not isinstance(node.get(word, False), bool):
+            yield from nodes(node[word], f"{where}.{word}", depth + 1)
+    for word in ("anyOf", "oneOf", "prefixItems"):
+        for at, part in enumerate(node.get(word) or ()):
+            yield from nodes(part, f"{where}.{word}[{at}]", depth)

@@ -2,7 +2,7 @@
 
 import json
 
-from tests.llm.server.made_replies import Question
+from tests.llm.server.answers import Question
 
 
 def shout(question: Question) -> str:

@@ -52,7 +52,6 @@ class Departing:
 
 
 def json_departing(value: Any, status: int = 200, headers: list[tuple[str, str]] | None = None) -> Departing:
-    """Write a value as a reply in JSON."""
     return Departing(status, [("content-type", "application/json"), *(headers or [])], orjson.dumps(value))
 
 
@@ -67,32 +66,27 @@ class Connection(asyncio.Protocol):
     def __init__(
         self, handle: Callable[[Arrived], Departing], open_: set["Connection"], work: set["asyncio.Task[None]"]
     ) -> None:
-        """Remember who answers, and where open connections and unfinished work are listed."""
         self._handle, self._open, self._work = handle, open_, work
         self._buffer = bytearray()
         self._transport: asyncio.Transport | None = None
         self._performing: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take a new connection."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._open.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop performing for somebody who left."""
         self._open.discard(self)
         self._transport = None
         if self._performing is not None:
             self._performing.cancel()
 
     def abort(self) -> None:
-        """Cut the connection without a word."""
         if self._transport is not None:
             self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Collect bytes; answer when a request is whole."""
         self._buffer += data
         if self._performing is None:
             self._take()
