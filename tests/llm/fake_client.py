@@ -144,8 +144,6 @@ CLIENT = FakeClient()
 
 @dataclass(frozen=True)
 class Turn:
-    """What a provider does with one request: after how long, and what comes back."""
-
     latency: float
     came: bytes | Failure
 
@@ -161,7 +159,6 @@ class Enforced:
     held: tuple[float, float] | None = None
 
     def wait(self, now: float, tokens: int) -> float:
-        """Let a request of so many tokens in, which is 0, or say how long it must wait."""
         if self.bucket:
             full, rate = self.requests * self.bucket, self.requests / 60.0
             left, before = self.held or (full, now)
@@ -224,7 +221,6 @@ class SimulatedWire:
         self.most_in_flight = self.open = 0
 
     def play(self, requests: Sequence[Request], *, until: float = math.inf) -> list[Question]:
-        """Play until every row has ended, the run has, or a time has come."""
         questions = [question_of(place, request) for place, request in enumerate(requests)]
         for question in questions:
             self.dispatch.add(question)

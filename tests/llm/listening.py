@@ -10,8 +10,6 @@ from tests.loopback import served
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """One request as it came; names of headers in small letters."""
-
     path: str
     headers: Mapping[str, str]
     body: bytes
@@ -19,8 +17,6 @@ class Heard:
 
 @dataclass(slots=True)
 class Listening:
-    """What was heard, and what is said to it."""
-
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b"{}"

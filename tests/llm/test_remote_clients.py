@@ -47,7 +47,6 @@ def running() -> Iterator[RunningServer]:
 
 @pytest.fixture
 def server(running: RunningServer) -> RunningServer:
-    """A server that does nothing unusual yet."""
     running.follow(USUAL)
     return running
 
@@ -65,7 +64,6 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def spec(way: str, server: RunningServer | Listening, more: str = "") -> str:
-    """Name a model of one of the ways at a server, or at ears."""
     if way == "google":
         url = server.google_url if isinstance(server, RunningServer) else server.url
         return f"google:gemini-2.5-flash?base_url={url}{more}"
@@ -84,7 +82,6 @@ def completion(text: str, **more: object) -> bytes:
 
 
 def asked_once(asked: Client, folder: Path, request: Request) -> tuple[Answered, Entry, Path]:
-    """Ask through the engine; give the answer and its entry in the journal."""
     with Journal(folder) as journal:
         journal.remember(f"probed:{asked.identity.base_url} {asked.model}", b"")
         (answered,) = AskEngine(asked, journal, AskOptions(), run="one").ask_all([request])
