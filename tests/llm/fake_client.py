@@ -8,8 +8,10 @@ import itertools
 import json
 import math
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler
 from typing import Literal
 
 import msgspec
@@ -33,6 +35,7 @@ from culturekit.llm.dispatch import Dispatch, Later, Limiter
 from culturekit.llm.purse import Purse
 from culturekit.llm.rows import Question, Row
 from culturekit.llm.usage import Budget, estimate
+from tests.loopback import served
 
 
 class Verdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -259,3 +262,42 @@ class SimulatedWire:
             question.outgoing = CLIENT.compose(question.row.request)
             question.failures = question.input_bound = 0
             self.dispatch.add(question)
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(slots=True)
+class Listening:
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b"{}"
+    heard: list[Heard] = field(default_factory=list)
+    url: str = ""
+
+
+@contextmanager
+def listening() -> Iterator[Listening]:
+    told = Listening()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            content = self.rfile.read(int(self.headers["Content-Length"]))
+            told.heard.append(Heard(self.path, {k.lower(): v for k, v in self.headers.items()}, content))
+            self.send_response(told.status)
+            for name, value in {"Content-Length": str(len(told.body)), **told.headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(told.body)
+
+        def log_message(self, *parts: object) -> None:
+            """Say nothing."""
+
+    with served(Handler) as told.url:
+        yield told

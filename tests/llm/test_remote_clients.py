@@ -29,8 +29,7 @@ from culturekit.llm.engine import AskEngine, AskOptions
 from culturekit.llm.journal import Entry, Journal, Reading, key_of
 from culturekit.llm.ledger import latest_exchanges
 from culturekit.llm.rows import Answered
-from tests.llm.fake_client import Verdict, client, picture, question, send, sent
-from tests.llm.listening import Listening, listening
+from tests.llm.fake_client import Listening, Verdict, client, listening, picture, question, send, sent
 from tests.llm.server import Fault, Rule, RunningServer, Script, running_server
 
 CANARY = "sk-canary-4711-abcdef"
