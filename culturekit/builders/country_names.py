@@ -200,11 +200,9 @@ def read_as(reading: CountryReading) -> str:
 def one_country(text: str) -> CountryReading:
     """Read what is called by one name, code or item."""
     code = known_names(country_files().get("own-countries")).code_of(ADDRESS.sub("", text.strip()))
-    return (
-        CountryReading(text, problem=UNKNOWN if code is None else DOUBT)
-        if code in {None, DOUBTFUL}
-        else CountryReading(text, str(code))
-    )
+    if code is None or code == DOUBTFUL:
+        return CountryReading(text, problem=UNKNOWN if code is None else DOUBT)
+    return CountryReading(text, code)
 
 
 def countries_in(cell: str) -> list[CountryReading]:

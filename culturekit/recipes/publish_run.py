@@ -30,6 +30,8 @@ HUB = "hub:"
 TOKEN = "HF_TOKEN"
 ENDPOINT = "HF_ENDPOINT"
 CARD = "README.md"
+OTHERS = "references, photographs and the cultural space: they are other people's"
+MAY_HOLD_TEXTS = "images and prompts: texts of CulturalAtlas, or of collections under CC BY-NC, may stand in them"
 BATCH = 100  # files of a commit: a cut upload goes on after the last whole one
 
 DRAWN_FROM_FREE_TEXTS = {"cube", "linguistic"}
@@ -38,21 +40,13 @@ DRAWN_FROM_FREE_TEXTS = {"cube", "linguistic"}
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What is in a dataset now.
-
-    Attributes:
-        url: where it is.
-        private: whether only its owner sees it.
-        files: how many files there are of each kind, such as images.
-        sent: files that were not there as they are, and their bytes.
-        left_out: what of the run is not published, and why.
-    """
+    """What is in a dataset now."""
 
     url: str
-    private: bool
-    files: Mapping[str, int]
-    sent: tuple[int, int]
-    left_out: Sequence[str]
+    private: bool  # whether only its owner sees it
+    files: Mapping[str, int]  # how many there are of each kind, such as images
+    sent: tuple[int, int]  # files that were not there as they are, and their bytes
+    left_out: Sequence[str]  # what of the run is not published, and why
 
 
 def publish_run(root: Path, to: str, *, public: bool, progress: Progress) -> Published:
@@ -71,7 +65,7 @@ def publish_run(root: Path, to: str, *, public: bool, progress: Progress) -> Pub
     backends = {model.name: model.backend for model in record.models}
     shows_images = record.recipe in DRAWN_FROM_FREE_TEXTS
     files = dict(files_of(run, images=shows_images))
-    left_out = list(left_out_of(record.recipe))
+    left_out = [OTHERS] if shows_images else [MAY_HOLD_TEXTS, OTHERS]
     card = card_of(run, record.recipe, root.resolve().name, backends, files, left_out).encode()
     token = key_of_hub()
     hub = hub_package()
@@ -111,13 +105,6 @@ def files_of(run: RunFolders, *, images: bool) -> Iterator[tuple[str, Path]]:
         yield f"images/{model}/{IMAGES.name}.parquet", folder / f"{IMAGES.name}.parquet"
         for path in run.images(model).filter(status="ok")["path"].unique().sort():
             yield f"images/{model}/{path}", folder / path
-
-
-def left_out_of(recipe: str) -> Iterator[str]:
-    """Say what of a run stays here, and why."""
-    if recipe not in DRAWN_FROM_FREE_TEXTS:
-        yield "images and prompts: texts of CulturalAtlas, or of collections under CC BY-NC, may stand in them"
-    yield "references, photographs and the cultural space: they are other people's"
 
 
 def key_of_hub() -> Secret:

@@ -233,12 +233,16 @@ def counted(data: SeveralData) -> dict[str, int]:
 
 def differences(runs: Sequence[Named]) -> Iterator[pl.DataFrame]:
     """Compare every two models of different runs on the prompts that both answered."""
-    run_of: dict[str, str] = {}
+    run_of = {f"{model} ({name})": name for name, run in runs for model in run.models}
     parts = []
-    for name, run in runs:
-        for model in run.models:
-            run_of[f"{model} ({name})"] = name
-        parts.append(headline_values(run).with_columns(pl.col("model") + f" ({name})"))
+    for name, run in runs:  # the values behind the headline of each model: over all concepts, or of the only one
+        part = run.values().filter(
+            pl.col("metric").is_in(COMPARED), pl.col("model").is_in(run.models), pl.col("country").is_null(),
+            kernel=run.kernel, labels="mapped",
+        )  # fmt: skip
+        together = part.filter(pl.col("concept").is_null())
+        headline = (together if together.height else part).drop("kernel", "labels")
+        parts.append(headline.with_columns(pl.col("model") + f" ({name})"))
     values = pl.concat(parts)
     common = values.group_by("prompt_id").agg(pl.col("model").n_unique()).filter(pl.col("model") > 1).height
     if not common:
@@ -254,13 +258,3 @@ def differences(runs: Sequence[Named]) -> Iterator[pl.DataFrame]:
     )
     if across.height:
         yield across.drop("s")
-
-
-def headline_values(run: RunFolders) -> pl.DataFrame:
-    """Take the values behind the headline of each model: over all concepts, or of the only one."""
-    part = run.values().filter(
-        pl.col("metric").is_in(COMPARED), pl.col("model").is_in(run.models), pl.col("country").is_null(),
-        kernel=run.kernel, labels="mapped",
-    )  # fmt: skip
-    together = part.filter(pl.col("concept").is_null())
-    return (together if together.height else part).drop("kernel", "labels")

@@ -234,27 +234,19 @@ def kernel_tables(scores: pl.DataFrame, models: Sequence[str], *, size: int) -> 
                     rows.append((model, cells))
             if rows:
                 limits = tuple(limits_of(about, concepts))
-                title, order = TITLES[metric].format(size=size), order_of(about)
-                yield KernelTable(kernel, metric, title, order, concepts, labels, tuple(rows), top_of(rows), limits)
-
-
-def order_of(about: pl.DataFrame) -> str:
-    """Name the order of some scores, which is that of Shannon where they say nothing of it."""
-    orders = about["params"].str.json_path_match("$.q").drop_nulls().cast(pl.Float64).unique().sort().to_list()
-    return f"q = {' and '.join(f'{order:g}' for order in orders) or '1'}"
+                orders = with_params(about, "q")["q"].drop_nulls().cast(pl.Float64).unique().sort().to_list()
+                order = f"q = {' and '.join(f'{each:g}' for each in orders) or '1'}"  # Shannon's where they say nothing
+                values = [each.value for _, cells in rows for cell in cells for each in cell if each is not None]
+                most = max((value for value in values if not math.isnan(value)), default=1.0)
+                top = max(math.ceil(most * 10 - 1e-9), 1) / 10  # the first tenth above every score
+                title = TITLES[metric].format(size=size)
+                yield KernelTable(kernel, metric, title, order, concepts, labels, tuple(rows), top, limits)
 
 
 def concepts_of(scores: pl.DataFrame) -> tuple[str | None, ...]:
     """List the concepts that were scored, all together first where that was scored too."""
     named = tuple(scores["concept"].drop_nulls().unique().sort())
     return (None, *named) if scores.filter(pl.col("metric") == "vs")["concept"].null_count() else named
-
-
-def top_of(rows: Sequence[tuple[str, Cells]]) -> float:
-    """Find the first tenth above every score."""
-    found = [each.value for _, cells in rows for cell in cells for each in cell if each is not None]
-    known = [value for value in found if not math.isnan(value)]
-    return max(math.ceil(max(known, default=1.0) * 10 - 1e-9), 1) / 10
 
 
 def limits_of(about: pl.DataFrame, concepts: Sequence[str | None]) -> Iterator[tuple[str, tuple[Figure | None, ...]]]:

@@ -239,7 +239,8 @@ def faithfulness_in(run: RunFolders, models: Sequence[str]) -> Faithfulness | No
     scores = run.numbered(roles.FAITHFULNESS)
     if scores is None:
         return None
-    counts = run.read(roles.FAITHFULNESS, ANSWER_COUNTS) if has_judges(run) else None
+    asked = run.models_with(roles.ANSWERS) or run.models_with(roles.VQASCORE)
+    counts = run.read(roles.FAITHFULNESS, ANSWER_COUNTS) if asked else None
     rows = with_params(scores, "judge", "scorer", "target").with_columns(by=pl.coalesce("judge", "scorer"))
     instruments = tuple(instruments_in(run, rows, counts, models))
     metrics = {instrument.metric for instrument in instruments}
@@ -266,17 +267,13 @@ def unscored(counts: pl.DataFrame, metrics: set[str]) -> Iterator[str]:
         yield f"No image has a score by {title_of(task, '')}, as its judge gave too few answers: {counts_text}."
 
 
-def has_judges(run: RunFolders) -> bool:
-    """Tell whether any model was asked about images."""
-    return bool(run.models_with(roles.ANSWERS) or run.models_with(roles.VQASCORE))
-
-
 def instruments_in(
     run: RunFolders, rows: pl.DataFrame, counts: pl.DataFrame | None, models: Sequence[str]
 ) -> Iterator[Instrument]:
-    """Give every metric by every judge or scorer."""
+    """Give every metric by every judge or scorer: what was asked of models first, scorers after them."""
     placed = rows.filter(pl.col("country").is_null(), pl.col("group").is_null())
-    for metric, by in in_order(placed):
+    pairs = placed.select("metric", "by").unique().iter_rows()
+    for metric, by in sorted(pairs, key=lambda pair: (pair[0] == "quality", *pair)):
         part = placed.filter(pl.col("metric") == metric, pl.col("by") == by)
         concepts = part["concept"].drop_nulls().unique().sort()
         yield Instrument(
@@ -285,11 +282,6 @@ def instruments_in(
             looked_at={model: looked_at(run, counts, metric, by, model) for model in models},
             concepts={concept: figures_of(part.filter(concept=concept), models) for concept in concepts},
         )  # fmt: skip
-
-
-def in_order(rows: pl.DataFrame) -> list[tuple[str, str]]:
-    """List metrics and judges: what was asked of models first, scorers after them."""
-    return sorted(rows.select("metric", "by").unique().iter_rows(), key=lambda pair: (pair[0] == "quality", *pair))
 
 
 def figures_of(rows: pl.DataFrame, models: Sequence[str]) -> dict[str, Figure | None]:

@@ -16,7 +16,7 @@ from culturekit.core.errors import counted
 from culturekit.core.inputs import manifest_of
 from culturekit.core.schemas import MATCHES, RECOGNITION
 from culturekit.metrics.statistics.intervals import wilson
-from culturekit.report.charts import ModelLine, Rank, in_order, model_lines, overall_of
+from culturekit.report.charts import ModelLine, in_order, model_lines, overall_of
 from culturekit.report.provenance import missing_lines, people_counted, withheld
 from culturekit.report.run_folders import Figure, RunFolders, listed, ordinal, ordinal_span, span, text_of
 from culturekit.report.run_folders import figure as score_figure
@@ -203,7 +203,10 @@ def verdict_on(
     sentences = [sentence for line in empty for sentence in evidence(line, models)]
     sentences += [SCATTER] if empty else []
     sentences += filter(None, others)
-    sentences += about_prompts(prompts)
+    sentences += [
+        f"The score of {model} rests on {scored:,} of {of:,} prompts: it cannot be compared with the others."
+        for model, (scored, of) in prompts.items()
+    ]
     sentences += about_accuracy(models) if audited else about_trial(models, trial)
     sentences += about_order(models, apart)
     unknown = [line.model for line in models if line.reality is None]
@@ -265,20 +268,16 @@ def about_trial(models: Sequence[ModelLine], trial: EncoderTrial | None) -> Iter
                 f"(nearer in {nearer:.0%} of pairs, where chance gives 50%): the encoder goes by colours, or these "
                 "images show nothing. Only an audit can tell."
             )
-    if blurred := indistinct(models, trial):
+    blurred = [
+        line for line in models if line.shows_nothing is None and trial.nearer.get(line.model, 1.0) <= INDISTINCT
+    ]
+    if trial.nearness_tells and blurred:
         shares = ", ".join(f"{trial.nearer[line.model]:.0%}" for line in blurred)
         yield (
             f"The images of {listed([line.model for line in blurred])} are hardly nearer to any artifact than pictures "
             f"of nothing are (nearer in {shares} of pairs, where chance gives 50%): they show none, or are unlike all "
             "references. Only an audit can tell."
         )
-
-
-def indistinct(models: Sequence[ModelLine], trial: EncoderTrial) -> list[ModelLine]:
-    """List models whose images look like pictures of nothing, where nearness tells and no truth is known."""
-    if not trial.nearness_tells:
-        return []
-    return [line for line in models if line.shows_nothing is None and trial.nearer.get(line.model, 1.0) <= INDISTINCT]
 
 
 def answer_of(models: Sequence[ModelLine], apart: Collection[tuple[str, str]]) -> str:
@@ -336,12 +335,6 @@ def evidence(line: ModelLine, models: Sequence[ModelLine]) -> Iterator[str]:
             f"Its images are far from everything they are mapped to: median similarity "
             f"{line.similarity['median']:.2f}, where the other models have at least {lowest:.2f}."
         )
-
-
-def about_prompts(prompts: Mapping[str, tuple[int, int]]) -> Iterator[str]:
-    """Say whose score rests on fewer prompts than those of the others."""
-    for model, (scored, asked) in prompts.items():
-        yield f"The score of {model} rests on {scored:,} of {asked:,} prompts: it cannot be compared with the others."
 
 
 def about_accuracy(models: Sequence[ModelLine]) -> Iterator[str]:
@@ -505,11 +498,6 @@ def headline_lines(run: RunFolders) -> Iterator[str]:
     yield from verdict.sentences
 
 
-def rank_of(rank: Rank, models: int) -> str:
-    """Write a rank, and among how many where those are not all models of the table."""
-    return ordinal_span(rank.position) + ("" if rank.models == models else f" of {rank.models}")
-
-
 Column = tuple[str, int, Callable[[ModelLine], str]]
 
 
@@ -519,11 +507,17 @@ def columns_of(models: Sequence[ModelLine]) -> list[Column]:
     def limits(title: str, of: Callable[[ModelLine], Figure | None]) -> Column:
         return title, 24, lambda line: text_of(of(line))
 
+    def rank(line: ModelLine) -> str:
+        if line.rank is None:
+            return ""
+        among = "" if line.rank.models == len(models) else f" of {line.rank.models}"
+        return f"{ordinal_span(line.rank.position)}{among}"
+
     columns: list[Column] = [("model", 14, lambda line: line.model)]
     if any(line.corrected for line in models):
         columns.append(limits("corrected diversity", lambda line: line.corrected))
     if any(line.rank for line in models):
-        columns.append(("rank", 11, lambda line: "" if line.rank is None else rank_of(line.rank, len(models))))
+        columns.append(("rank", 11, rank))
     columns.append(limits("mapped diversity", lambda line: line.mapped))
     if any(line.truth for line in models):
         columns.append(limits("true diversity", lambda line: line.truth))

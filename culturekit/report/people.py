@@ -156,13 +156,12 @@ def people_in(run: RunFolders) -> People | None:
 
 def grids(ratings: pl.DataFrame, choices: pl.DataFrame) -> Iterator[RatingGrid]:
     """Lay out every question: first whether it belongs, then the scales; each pool apart."""
-    for table, cells in (
-        (choices, share_cells),
-        (ratings.filter(~pl.col("criterion").str.contains("/", literal=True)), mean_cells),
-    ):
+    scales = ratings.filter(~pl.col("criterion").str.contains("/", literal=True))
+    for table in (choices, scales):
         for part in table.partition_by("criterion", maintain_order=True):
             for one, who in by_people(part):
-                yield grid(str(part["criterion"][0]), who, cells(one))
+                means = {place_of(row): SimpleNamespace(**row) for row in one.iter_rows(named=True)}
+                yield grid(str(part["criterion"][0]), who, share_cells(one) if table is choices else means)
 
 
 def by_people(part: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, str]]:
@@ -187,11 +186,6 @@ def grid(criterion: str, who: str, cells: Cells) -> RatingGrid:
         for concept, model in heads
     )
     return RatingGrid(criterion, who, tuple(country or "no country" for country in countries), rows)
-
-
-def mean_cells(part: pl.DataFrame) -> Cells:
-    """Read means."""
-    return {place_of(row): SimpleNamespace(**row) for row in part.iter_rows(named=True)}
 
 
 def share_cells(part: pl.DataFrame) -> Cells:

@@ -146,16 +146,11 @@ def missing_lines(run: RunFolders, scores: pl.DataFrame) -> Iterator[MissingLine
     """Count what is missing of each model; nothing where nothing is missing of any."""
     images = {model: run.images(model) for model in run.models}
     asked = {prompt for table in images.values() for prompt in table["prompt_id"].drop_nulls()}
-    scored = prompts_scored(run.values())
+    known = run.values().filter(metric="vs", labels="mapped").drop_nulls(["prompt_id", "value"])
+    scored = dict(known.group_by("model").agg(pl.col("prompt_id").n_unique()).iter_rows())
     lines = [line_of(run, model, table, (scored.get(model, 0), len(asked)), scores) for model, table in images.items()]
     if not all(line.whole for line in lines):
         yield from lines
-
-
-def prompts_scored(values: pl.DataFrame) -> dict[str, int]:
-    """Count the prompts of each model of which a batch was scored."""
-    known = values.filter(pl.col("metric") == "vs", pl.col("labels") == "mapped").drop_nulls(["prompt_id", "value"])
-    return dict(known.group_by("model").agg(pl.col("prompt_id").n_unique()).iter_rows())
 
 
 def line_of(
@@ -227,11 +222,9 @@ def parties(run: RunFolders) -> Iterator[Party]:
         stated = {key: in_words(value) for key, value in options.items() if key in MADE_WITH and value is not None}
         found.append(Party(f"images of {model}", str(options["backend"]), stated))
     found += [party(run.found(roles.QUALITY, model), "quality", "scorer") for model in run.models]
-    seen: list[Party] = []
-    for each in found:
-        if each is not None and each not in seen:
-            seen.append(each)
-    yield from seen
+    for number, each in enumerate(found):
+        if each is not None and each not in found[:number]:
+            yield each
 
 
 MADE_WITH = ("kinds", "repeats", "slots", "size", "format")

@@ -20,6 +20,8 @@ SHOWN = (
 )  # fmt: skip
 """The metrics, in the order of the columns."""
 
+DISTANCES = {"frechet_distance", "kernel_distance"}  # which are called by the vectors they compare
+
 
 @dataclass(frozen=True, slots=True)
 class Cell:
@@ -77,7 +79,11 @@ def realism_in(run: RunFolders, models: Sequence[str]) -> RealismTables | None:
     tables = tuple(table_of(scores, concept, metrics, models) for concept in parts)
     return RealismTables(
         extractor=words(encoder), licence=licence_of(encoder),
-        columns=tuple(column_of(metric, encoder) for metric in metrics), tables=tables,
+        columns=tuple(
+            RealismColumn(metric, called(metric, encoder) if metric in DISTANCES else CATALOG[metric].title,
+                          CATALOG[metric].direction)
+            for metric in metrics
+        ), tables=tables,
         cautions=tuple(cautions(encoder, known, tables, run)), left_out=left_out(run, models),
     )  # fmt: skip
 
@@ -90,28 +96,16 @@ def words(identity: Mapping[str, Any]) -> str:
     return ", ".join([*(str(part) for part in parts if part), hashed])
 
 
-def column_of(metric: str, encoder: Mapping[str, Any]) -> RealismColumn:
-    """Head a column."""
-    known = CATALOG[metric]
-    title = called(metric, encoder) if metric in {"frechet_distance", "kernel_distance"} else known.title
-    return RealismColumn(metric, title, known.direction)
-
-
 def table_of(scores: pl.DataFrame, concept: str | None, metrics: Sequence[str], models: Sequence[str]) -> RealismTable:
     """Collect the scores of one concept, or over all."""
     about = scores.filter(pl.col("concept").eq_missing(pl.lit(concept, pl.String)))
     rows = []
     for model in models:
-        part = about.filter(pl.col("model") == model)
-        rows.append((model, tuple(cell_in(part.filter(pl.col("metric") == metric)) for metric in metrics)))
+        found = [about.filter(model=model, metric=metric).to_dicts() for metric in metrics]
+        rows.append((model, tuple(cell_of(one[0]) if len(one) == 1 else None for one in found)))
     settings = [parsed(text) for text in about.filter(pl.col("metric") == "frechet_distance")["params"]]
     images = min((int(one["n_fake"]) for one in settings), default=0)
     return RealismTable(concept, images, min((int(one["n_real"]) for one in settings), default=0), tuple(rows))
-
-
-def cell_in(rows: pl.DataFrame) -> Cell | None:
-    """Read the only row there is; None where there is none."""
-    return cell_of(rows.row(0, named=True)) if rows.height == 1 else None
 
 
 def cell_of(row: Mapping[str, Any]) -> Cell:
@@ -257,7 +251,8 @@ def diversity_columns(scores: pl.DataFrame, models: Sequence[str], kernels: Sequ
     """Read VS by some kernels, corrected where it was corrected."""
     for kernel in dict.fromkeys(kernels):
         for labels in ("corrected", "mapped"):
-            part = over_all_kernels(scores, kernel, labels)
+            here = scores.filter(pl.col("country").is_null(), metric="vs", kernel=kernel, labels=labels)
+            part = over_all_concepts(here).sort("model")
             found = {model: row for row in part.to_dicts() if (model := row["model"]) in models}
             if not found or set(found) != set(models):
                 continue
@@ -266,14 +261,6 @@ def diversity_columns(scores: pl.DataFrame, models: Sequence[str], kernels: Sequ
             title = f"VS/{parsed(part['params'][0]).get('size')}, {kernel}, {labels}"
             yield VarietyColumn(title, "more is more varied", f"{labels} labels", cells, ranks(values, descending=True))
             break
-
-
-def over_all_kernels(scores: pl.DataFrame, kernel: str, labels: str) -> pl.DataFrame:
-    """Keep the VS of each model over all its concepts."""
-    part = scores.filter(
-        pl.col("metric") == "vs", pl.col("kernel") == kernel, pl.col("labels") == labels, pl.col("country").is_null()
-    )
-    return over_all_concepts(part).sort("model")
 
 
 def ranks(values: Mapping[str, float], *, descending: bool) -> dict[str, int]:

@@ -61,7 +61,8 @@ def sections_report_stage(run: RunFolders, report: SectionReport) -> Stage:
         write_atomically(work.out / "report.html", page)
         (work.out / FOLDER).mkdir(exist_ok=True)
         for each in traced:
-            write_atomically(work.out / FOLDER / f"{plain(each.folder)}.html", render_behind(each).encode("utf-8"))
+            details = page_of("behind.html", data=each).encode("utf-8")
+            write_atomically(work.out / FOLDER / f"{plain(each.folder)}.html", details)
         counts = {"sections": len(data.sections), "thumbnails": len(thumbnails), "bytes": len(page)}
         return Outcome({"models": len(data.models), **counts}, unread)
 
@@ -172,15 +173,12 @@ def details_pages(run: RunFolders, traces: Iterable[str]) -> Iterator[DetailsPag
         yield DetailsPage(folder, tuple(
             NumberDetails(
                 tuple(together), tuple(_title(scores.row(row, named=True)) for row in together), trail.count,
-                trail.values.name, tuple((item, tuple(_pictures(gallery, item))) for item in trail.items),
+                trail.values.name,
+                tuple((item, tuple(filter(None, (gallery.picture(image.image_id) for image in item.images))))
+                      for item in trail.items),
             )
             for together, trail in found.values()
         ))  # fmt: skip
-
-
-def _pictures(gallery: Gallery, item: Item) -> Iterator[Picture]:
-    """Show the images of a value."""
-    return filter(None, (gallery.picture(image.image_id) for image in item.images))
 
 
 def _title(score: dict[str, Any]) -> str:
@@ -188,8 +186,3 @@ def _title(score: dict[str, Any]) -> str:
     of = ", ".join(score[name] for name in ("model", "concept", "country", "group") if score[name])
     limits = "" if score["ci_low"] is None else f" [{score['ci_low']:.3f}, {score['ci_high']:.3f}]"
     return f"{score['metric']}, {of} = {'–' if score['value'] is None else format(score['value'], '.3f')}{limits}"
-
-
-def render_behind(page: DetailsPage) -> str:
-    """Render the page of one folder of scores."""
-    return page_of("behind.html", data=page)

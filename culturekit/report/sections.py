@@ -242,14 +242,15 @@ def grid(caption: str, heads: Iterable[str], rows: Iterable[tuple[str | tuple[st
 
 
 def score_grid(
-    caption: str, first: str | tuple[str, ...], columns: Iterable[tuple[str, Where]], rows: ScoreRows, *,
-    shaded: bool = False,
+    caption: str, first: str | tuple[str, ...], columns: Iterable[tuple[str, Where]], rows: ScoreRows,
+    kind: ChartKind | None = None, axis: str = "", *, shaded: bool = False,
 ) -> Grid:  # fmt: skip
-    """Make a table of scores: each is looked up where its row and its column say."""
+    """Make a table of scores, each looked up where its row and its column say; of a `kind` it is drawn, too."""
     wanted = list(columns)
-    return grid(caption, (*_heads(first), *(head for head, _ in wanted)), (
+    shown = grid(caption, (*_heads(first), *(head for head, _ in wanted)), (
         (head, [looked_up(table, shaded=shaded, **row, **column) for _, column in wanted]) for head, row, table in rows
     ))  # fmt: skip
+    return shown if kind is None else drawn(shown, kind, axis)
 
 
 def side_by_side(grids: Iterable[Grid]) -> Iterator[Grid]:

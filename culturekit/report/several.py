@@ -113,14 +113,6 @@ def same_ground(grounds: Sequence[Ground]) -> list[tuple[int, ...]]:
     return [tuple(group) for group in groups.values() if len(group) > 1]
 
 
-def image_traits(runs: Sequence[tuple[str, RunFolders]]) -> list[str]:
-    """Say in sentences what images of models differ in besides the model: rewriters, seeds, sizes, versions."""
-    tables: dict[str, pl.DataFrame] = {
-        f"{model} ({name})": run.images(model) for name, run in runs for model in run.models
-    }
-    return not_comparable({model: traits_of(table) for model, table in tables.items() if table.height})
-
-
 # Several runs as one page.
 
 
@@ -161,20 +153,9 @@ class SeveralData:
             return every
         return sorted(every, key=lambda one: place_of(one[1]))
 
-    @property
-    def ranked(self) -> bool:
-        """Tell whether models of a run were compared on corrected diversity."""
-        return any(line.rank is not None for run in self.runs for line in run.models)
-
-    @property
-    def audited(self) -> bool:
-        """Tell whether people looked at some images of a model."""
-        return any(line.corrected is not None for run in self.runs for line in run.models)
-
-    @property
-    def truthful(self) -> bool:
-        """Tell whether the truth of a model is known."""
-        return any(line.truth is not None for run in self.runs for line in run.models)
+    def knows(self, what: str) -> bool:
+        """Tell whether something of a model's line, such as its truth, is known of any model."""
+        return any(getattr(line, what) is not None for run in self.runs for line in run.models)
 
 
 def collect_several(
@@ -182,9 +163,11 @@ def collect_several(
 ) -> SeveralData:
     """Collect the page; `comparison` are differences of models of different runs, where some were computed."""
     grounds = [ground_of(run, name) for name, run in runs]
+    images = {f"{model} ({name})": run.images(model) for name, run in runs for model in run.models}
+    traits = not_comparable({model: traits_of(table) for model, table in images.items() if table.height})
     return SeveralData(
         runs=tuple(part(name, run) for name, run in runs), grounds=tuple(grounds), apart=tuple(apart(grounds)),
-        traits=tuple(image_traits(runs)),
+        traits=tuple(traits),
         differences=() if comparison is None else tuple(lines_of(comparison, kernel=runs[0][1].kernel)),
         compared=tuple(compared), kernel=runs[0][1].kernel, versions={"culturekit": VERSION},
     )  # fmt: skip

@@ -388,7 +388,8 @@ def collect_shots(run: RunFolders, thumbnails: dict[str, str]) -> Iterator[Shot]
     space = run.space()
     looks = reference_pictures(run)
     for model in run.models:
-        shown = first_batches(run.images(model))
+        finished = run.images(model).filter(status="ok").sort("concept", "prompt_id", "repeat", "slot")
+        shown = finished.group_by("concept", maintain_order=True).head(SHOTS)
         matches = run.matches(model).filter(pl.col("image_id").is_in(shown["image_id"].implode()))
         evidence = tables.evidence_of(wanted(matches, space))
         for image in shown.iter_rows(named=True):
@@ -397,16 +398,13 @@ def collect_shots(run: RunFolders, thumbnails: dict[str, str]) -> Iterator[Shot]
                 image_id=image["image_id"], model=model, concept=image["concept"] or "",
                 thumbnail=thumbnail_of(model, image, thumbnails),
                 prompt=prompts.get(image["prompt_id"], image["prompt_sent"] or ""),
-                nearest=tuple(near(row, looks, thumbnails) for row in rows.iter_rows(named=True)),
+                nearest=tuple(
+                    Near(**row, thumbnail=reference_of(row["artifact_id"], looks, thumbnails))
+                    for row in rows.select("artifact_id", "artifact", "country", "score", "margin").to_dicts()
+                ),
                 truth_known=model in run.truthful, truth=true_name(space, image.get("truth_artifact_id")),
                 evidence=evidence_of(rows, image, evidence),
             )  # fmt: skip
-
-
-def first_batches(images: pl.DataFrame) -> pl.DataFrame:
-    """Take the first images of each concept, by prompt, repeat and slot."""
-    finished = images.filter(pl.col("status") == "ok").sort("concept", "prompt_id", "repeat", "slot")
-    return finished.group_by("concept", maintain_order=True).head(SHOTS)
 
 
 def wanted(matches: pl.DataFrame, space: pl.DataFrame) -> list[tuple[str, str]]:
@@ -414,12 +412,6 @@ def wanted(matches: pl.DataFrame, space: pl.DataFrame) -> list[tuple[str, str]]:
     nearest = matches.filter(pl.col("rank") == 1)["artifact_id"].drop_nulls().unique()
     rows = space.filter(pl.col("artifact_id").is_in(nearest.implode())).select("artifact_id", "concept").unique()
     return sorted(rows.iter_rows())
-
-
-def near(row: Mapping[str, Any], looks: Mapping[str, tuple[str, str]], thumbnails: dict[str, str]) -> Near:
-    """Describe a neighbour, with a picture of it where there is one."""
-    name = reference_of(row["artifact_id"], looks, thumbnails)
-    return Near(row["artifact_id"], row["artifact"], row["country"], row["score"], row["margin"], name)
 
 
 def true_name(space: pl.DataFrame, artifact_id: str | None) -> str | None:

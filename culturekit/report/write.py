@@ -308,30 +308,9 @@ class ReportData:
     people: People | None = None
     metrics: tuple[MetricTable, ...] = ()  # of the families that the recipe names besides
 
-    @property
-    def audited(self) -> bool:
-        """Tell whether people looked at some images of a model."""
-        return any(line.corrected is not None for line in self.models)
-
-    @property
-    def ranked(self) -> bool:
-        """Tell whether models were compared on corrected diversity."""
-        return any(line.rank is not None for line in self.models)
-
-    @property
-    def seen(self) -> bool:
-        """Tell whether it is known what people saw on some images."""
-        return any(line.seen is not None for line in self.models)
-
-    @property
-    def rated(self) -> bool:
-        """Tell whether the quality of images was scored."""
-        return any(line.quality is not None for line in self.models)
-
-    @property
-    def truthful(self) -> bool:
-        """Tell whether the truth of a model is known."""
-        return any(line.truth is not None for line in self.models)
+    def knows(self, what: str) -> bool:
+        """Tell whether something of a model's line, such as its truth, is known of any model."""
+        return any(getattr(line, what) is not None for line in self.models)
 
     @property
     def concepts(self) -> tuple[str, ...]:
@@ -359,7 +338,12 @@ def render(data: ReportData) -> str:
 def page_of(template: str, *, script: str = "", **stated: object) -> str:
     """Render a page; the policy in its head allows exactly the style and, if any, the script that it carries."""
     style, runs = template_text("report.css"), template_text(script) if script else None
-    page, policy = environment().get_template(template), policy_of(style, runs)
+    scripts = "'none'" if runs is None else f"'{source_hash(runs)}'"
+    policy = (
+        f"default-src 'none'; script-src {scripts}; style-src '{source_hash(style)}'; "
+        "img-src 'self' data: file:; base-uri 'none'; form-action 'none'"
+    )
+    page = environment().get_template(template)
     return page.render(**stated, style=Markup(style), script=Markup(runs or ""), policy=policy) + "\n"
 
 
@@ -376,15 +360,6 @@ def environment() -> Environment:
         "breakable": breakable, "ordinal": ordinal_span, "signed": signed, "decimal": decimal, "place": plain,
     }  # fmt: skip
     return templates
-
-
-def policy_of(style: str, script: str | None) -> str:
-    """Write the policy that allows one style and, where there is one, one script."""
-    scripts = "'none'" if script is None else f"'{source_hash(script)}'"
-    return (
-        f"default-src 'none'; script-src {scripts}; style-src '{source_hash(style)}'; "
-        "img-src 'self' data: file:; base-uri 'none'; form-action 'none'"
-    )
 
 
 def chart_of_instrument(instrument: Instrument, number: int) -> Markup:

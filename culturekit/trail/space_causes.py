@@ -11,12 +11,12 @@ import polars as pl
 
 from culturekit.builders.filtering.cspace_filter import COLUMNS
 from culturekit.builders.space.checked import check_beside, compared
-from culturekit.builders.space.space_diff import CHANGES, COMPLETED, space_changes, untold_changes
+from culturekit.builders.space.space_diff import CHANGES, space_changes, untold_changes
 from culturekit.builders.space.space_files import read_space
 from culturekit.core.digests import Manifest, canonical_json, digest_file, read_manifest
 from culturekit.core.errors import CultureKitError, IntegrityError, UsageError, counted
 from culturekit.core.inputs import manifest_of, roles_among, upstream
-from culturekit.core.schemas import DIFF
+from culturekit.core.schemas import DIFF, OF_A_MODEL
 from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.core.tables import write_table
 from culturekit.kg.countries import number_of_item, use_countries_beside
@@ -223,7 +223,7 @@ class _Stages:
 
     def explain(self, part: str, keys: Sequence[tuple[str, str, str]]) -> tuple[str, list[_Difference], list[str]]:
         """Find the first stage at which a row differs, what differs there and in later ones, and evidence in lines."""
-        if any(key in self.proposed or key[2].startswith(COMPLETED) for key in keys):
+        if any(key in self.proposed or key[2].startswith(OF_A_MODEL) for key in keys):
             earlier = () if self.same_kept else ("ingest", "extract", "filter")  # a model is told what was kept
             return "completion", self.at(keys, *earlier, "completion") or [_same_question("completion")], []
         pairs = list(dict.fromkeys((artifact, concept) for concept, _, artifact in keys))

@@ -33,12 +33,6 @@ def test_six_mistakes_get_six_messages_with_line_key_and_closest_word(tmp_path: 
     assert len(expected) == 6
 
 
-def test_norway_stays_norway(tmp_path: Path) -> None:
-    path = tmp_path / "recipe.yaml"
-    path.write_text(SMALL.read_text(encoding="utf-8") + "countries: [NO, BR]\n", encoding="utf-8")
-    assert load_recipe(path).countries == ("NO", "BR")
-
-
 def test_few_prompts_cannot_speak_about_others_and_that_is_known_before_any_image_is_made() -> None:
     with pytest.raises(ConfigError, match="population, which takes at least 20 prompts of each concept; cuisine has 1"):
         load_recipe(find_recipe("cube"), ["scores.target=population"])
@@ -115,14 +109,6 @@ def test_the_bundled_sample_stands_for_a_dump_unless_a_file_is_called_so(
     assert dump_files("sample") == [Path("sample")]
 
 
-def test_the_environment_is_not_read_into_a_recipe(tmp_path: Path) -> None:
-    said = problems(SMALL.read_text(encoding="utf-8") + "judge: rules?key=${HOME}\nquality: ${HOME}\n", tmp_path)
-    assert [line.partition(": ")[2] for line in said if "environment" in line] == [
-        "judge: ${HOME} is not filled in: the environment is for secrets, and only api_key=${NAME} takes one",
-        "quality: ${HOME} is not filled in: the environment is for secrets, and only api_key=${NAME} takes one",
-    ]
-
-
 def test_settings_go_over_the_file_and_keep_norway(tmp_path: Path) -> None:
     recipe = load_recipe(
         SMALL, ["seed=99", "models.1.backend=simulated?noise=0.5", "countries=[NO]", "images.repeats=2"]
@@ -131,6 +117,9 @@ def test_settings_go_over_the_file_and_keep_norway(tmp_path: Path) -> None:
     assert recipe.models[1].backend == "simulated?noise=0.5"
     assert recipe.models[0].name == "broad"
     assert recipe.countries == ("NO",)
+    path = tmp_path / "recipe.yaml"
+    path.write_text(SMALL.read_text(encoding="utf-8") + "countries: [NO, BR]\n", encoding="utf-8")
+    assert load_recipe(path).countries == ("NO", "BR")
     assert (recipe.images.repeats, recipe.images.slots) == (2, 8)
 
 
@@ -154,26 +143,17 @@ def test_a_wrong_setting_is_said_by_its_name(tmp_path: Path, setting: str, messa
     ("scores: {confidence: 7}", "confidence must be between 0 and 1"),
     ("scores: {kernels: [[1, 1, 0]]}", "weights must"),
     ("mapping: {aggregate: mean}", "'mean' is not accepted"),
-    ("seed: -1", "greater than or equal to 0"),
+    (("seed: 11", "seed: -1"), "greater than or equal to 0"),
+    (("slots: 8", "slots: 3"), "scores.size is 8, but images.slots makes only 3 images a repeat"),
+    (("underspecified, within-country]", "within-country]"),
+     "images.kinds asks for prompts that prompts.kinds does not build: underspecified"),
 ])  # fmt: skip
-def test_values_are_checked_before_anything_runs(tmp_path: Path, line: str, message: str) -> None:
-    said = problems(
-        f"{SMALL.read_text(encoding='utf-8')}{line}\n".replace("seed: 11\n", "", line.startswith("seed")), tmp_path
-    )
-    assert len(said) == 1
+def test_values_are_checked_before_anything_runs(tmp_path: Path, line: str | tuple[str, str], message: str) -> None:
+    """A line is added to the recipe, or takes the place of another."""
+    text = SMALL.read_text(encoding="utf-8")
+    said = problems(f"{text}{line}\n" if isinstance(line, str) else text.replace(*line), tmp_path)
     assert message in said[0]
-
-
-def test_images_are_made_of_prompts_that_are_built(tmp_path: Path) -> None:
-    text = SMALL.read_text(encoding="utf-8").replace("underspecified, within-country]", "within-country]")
-    assert (
-        "images.kinds asks for prompts that prompts.kinds does not build: underspecified" in problems(text, tmp_path)[0]
-    )
-
-
-def test_a_batch_that_no_repeat_can_fill_is_said_before_anything_runs(tmp_path: Path) -> None:
-    text = SMALL.read_text(encoding="utf-8").replace("slots: 8", "slots: 3")
-    assert "scores.size is 8, but images.slots makes only 3 images a repeat" in problems(text, tmp_path)[0]
+    assert len(said) == 1
 
 
 def test_simulated_raters_need_simulated_models_and_people_need_a_file(tmp_path: Path) -> None:
@@ -207,16 +187,13 @@ def test_a_run_that_ends_with_the_release_needs_no_models(tmp_path: Path) -> Non
     assert (recipe.models, recipe.references, recipe.include) == ((), None, "review")
 
 
-def test_what_models_are_missing_for_is_said(tmp_path: Path) -> None:
-    (said,) = problems(f"{RELEASE}quality: embedded\nreferences: {{backend: simulated}}\n", tmp_path)
-    assert "models is missing, so references, quality would decide nothing" in said
-
-
 def test_a_review_names_files_that_are_there(tmp_path: Path) -> None:
     said = problems(f"{RELEASE}review: {{files: [no.csv], on: today}}\ncard: nowhere\n", tmp_path)
     assert any("there is no file 'no.csv'" in line for line in said)
     assert any("review.on" in line for line in said)
     assert any("`culturekit card init nowhere` begins one" in line for line in said)
+    (said_once,) = problems(f"{RELEASE}quality: embedded\nreferences: {{backend: simulated}}\n", tmp_path)
+    assert "models is missing, so references, quality would decide nothing" in said_once
 
 
 def test_kernels_have_names_in_a_recipe_as_on_the_command_line() -> None:

@@ -25,7 +25,7 @@ from culturekit.people.stages import AggregateFiles, aggregate_stage
 from culturekit.recipes.run_recipe import run_recipe
 from tests.people.projects import export, import_files, key_of, pictured, result_of, run
 from tests.recipes.inclusion.small_world import small_recipe
-from tests.recipes.inclusion.test_served_forms import NOBODY, answer
+from tests.recipes.inclusion.test_people import NOBODY, answer
 
 # Names the program `label-studio` of the environment that has it, or the address of a server that runs already
 ENVIRONMENT = "CULTUREKIT_LABEL_STUDIO"

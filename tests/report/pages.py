@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
+from html.parser import HTMLParser
 from types import SimpleNamespace as Row
 from typing import Any
 
@@ -32,6 +33,31 @@ HOSTILE = (
     "javascript:document.title='pwned'", "{{ 7 * 7 }}{% raw %}", "]]><svg onload=\"document.title='pwned'\">",
     "‮gnp.exe", "=cmd|' /C calc'!A0", "&lt;b&gt;",
 )  # fmt: skip
+
+
+class Elements(HTMLParser):
+    """What a browser would make of a page: elements with their attributes, and text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    @property
+    def names(self) -> list[tuple[str, ...]]:
+        """The names of elements and of their attributes."""
+        return [(tag, *attributes) for tag, attributes in self.tags]
+
+    def values(self, *attributes: str) -> list[str]:
+        return [value for _, given in self.tags for name, value in given.items() if name in attributes and value]
 
 
 FILES = ("thumbnail", "thumbnails", "reference", "similarity", "counts", "checks")

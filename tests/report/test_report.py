@@ -1,8 +1,10 @@
+"""The page of a run: its data, hostile texts, how it was made, and a page of many images."""
+
 import itertools
 import math
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
+from datetime import UTC, datetime
 from pathlib import Path
 
 import polars as pl
@@ -11,36 +13,27 @@ import pytest
 from culturekit.core import roles
 from culturekit.core.digests import source_hash
 from culturekit.core.engines import LocalEngine
-from culturekit.core.schemas import SCORES
+from culturekit.core.schemas import IMAGES, SCORES
+from culturekit.generation.comparability import traits_of
 from culturekit.metrics.corrected.audit_gates import MARKS, ONE_RATER
 from culturekit.recipes.cube.keys import load_recipe
 from culturekit.recipes.run_recipe import run_recipe
+from culturekit.report import differences as metric_tables
 from culturekit.report.charts import diversity_chart
+from culturekit.report.gallery import Picture, Strip
 from culturekit.report.headline import headline_lines
-from culturekit.report.provenance import Making, parts_of
+from culturekit.report.provenance import Making, StageLine, facts, lines_of, parts_of
 from culturekit.report.report_stage import folders_of
-from culturekit.report.run_folders import LONGEST, Figure, text_of
+from culturekit.report.run_folders import LONGEST, Figure, RunFolders, inert, text_of
+from culturekit.report.sections import Cell, Grid, Section, SectionPage, drawn, matrix_picture, render_sections
 from culturekit.report.thumbnails import PromptLine
 from culturekit.report.write import collect, environment, render, template_text
 from tests.conftest import SMALL, HeardProgress
-from tests.report.pages import HOSTILE, audited_page, figure, full_page, hostile_page, line, page
+from tests.report.hostile import DIRECTIONS, ELEMENTS, hostile_texts
+from tests.report.large import large_page
+from tests.report.pages import HOSTILE, Elements, audited_page, figure, full_page, hostile_page, line, page
 
 GOLDEN = Path(__file__).parents[1] / "golden/report.html"
-
-
-class Elements(HTMLParser):
-    """Collects tags with their attributes, and ids."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def values(self, attribute: str) -> list[str]:
-        return [value for _, attributes in self.tags if (value := attributes.get(attribute)) is not None]
 
 
 def test_the_page_is_the_golden_one(request: pytest.FixtureRequest) -> None:
@@ -64,8 +57,7 @@ def test_the_policy_allows_exactly_the_style_and_the_script_of_a_page_that_asks_
     assert "unsafe" not in policy
     assert Elements(text).values("style") == []
     assert [name for _, attributes in Elements(text).tags for name in attributes if name.startswith("on")] == []
-    elements = Elements(text)
-    for value in [*elements.values("src"), *elements.values("href")]:
+    for value in Elements(text).values("src", "href"):
         assert value.startswith(("#", "thumbnails/", "data:")), value
 
 
@@ -88,7 +80,7 @@ def test_hostile_text_is_shown_and_never_obeyed(text: str) -> None:
     ids = hostile.values("id")
     assert len(set(ids)) == len(ids)
     assert [name for _, attributes in hostile.tags for name in attributes if name.startswith("on")] == []
-    for value in [*hostile.values("src"), *hostile.values("href")]:
+    for value in hostile.values("src", "href"):
         assert value.startswith(("#", "thumbnails/", "data:"))
 
 
@@ -148,19 +140,20 @@ def test_the_data_of_a_report_are_those_of_its_run(small_run: Path) -> None:
     assert data.verdict.named == ("empty",)
     assert data.concepts == ("art",)
     assert {table.metric for table in data.tables} == {"vs", "qvs"}
+    for table in data.tables:
+        most = max(each.value for _, cells in table.rows for cell in cells for each in cell if each is not None)
+        assert most <= table.top < most + 0.1, "the scale of colours ends at the first tenth above every score"
     assert len(data.shots) == 24
     assert all(shot.evidence is not None for shot in data.shots)
     assert {shot.truth is None for shot in data.shots if shot.model == "empty"} == {True}
     assert data.stages[0].folder == "graph"
     assert any("not a cultural encoder" in caveat for caveat in data.caveats)
     assert all(len(caveat) <= LONGEST for caveat in data.caveats)
+    for before in ([], ["Errors are alike."]):  # what a mark means stands by itself, and is not cut off
+        told = list(filter(None, parts_of(" ".join([*before, MARKS[ONE_RATER]]))))
+        assert told == [*before, MARKS[ONE_RATER]]
     text = "\n".join(headline_lines(folders_of(small_run)))
     assert "empty is lying." in text
-
-
-def test_what_a_mark_means_stands_by_itself_and_is_not_cut_off() -> None:
-    assert list(parts_of(f"Errors are alike. {MARKS[ONE_RATER]}")) == ["Errors are alike.", MARKS[ONE_RATER]]
-    assert list(parts_of("Errors are alike.")) == ["Errors are alike."]
 
 
 def test_shares_without_intervals_do_not_say_that_they_have_some() -> None:
@@ -229,8 +222,6 @@ def test_differences_are_said_from_the_larger_to_the_smaller(small_run: Path) ->
 
 
 def test_a_run_without_known_truth_makes_a_report_too(small_run: Path) -> None:
-    from dataclasses import replace
-
     run = folders_of(small_run)
     unknown = replace(run, stages=tuple(name for name in run.stages if not name.startswith("truth-")))
     data = collect(unknown)
@@ -281,3 +272,90 @@ def test_what_cannot_be_there_is_not_there_and_says_why() -> None:
     assert f"was not tried, and there is no ceiling: {why}" in text
     assert "Held-out references mapped to the right country" not in text
     assert "Of no model is it known: prompts rewritten." in text
+
+
+TEXTS = [*ELEMENTS, *DIRECTIONS, "line\nline\r\nline", "a\0b", "Z" * 10_000, *hostile_texts()[::9]]
+NEVER = re.compile("[\0\u202a-\u202e\u2066-\u2069]")
+
+
+def section_page(text: str) -> str:
+    """Put a text wherever a name, a phrase, a reason or a caveat stands."""
+    cells = (Cell(text), Cell(text, text, 0.5), Cell(text, text, point=(0.5, 0.4, 0.6)))
+    grid = Grid(text, (text, text, text), (cells, cells))
+    strip = Strip(text, ((text, (Picture("reference.png", "images/a.png", text, (text,)),)),))
+    picture = matrix_picture([text, "other"], {(text, "other"): 0.5})
+    section = Section("models", text, text, (grid, drawn(grid, "dots", text)), picture, (strip,))
+    stage = StageLine(text, text, "0" * 64, {text: text}, {text: 3}, {text: 2}, {text: 1})
+    data = SectionPage(
+        text, (text, text), 4, (text,), (text,), (text,), (section,), (stage,), (text,), {"culturekit": text}
+    )
+    return render_sections(data)
+
+
+PLAIN = Elements(section_page("plain"))
+POLICY = next(one["content"] or "" for tag, one in PLAIN.tags if one.get("http-equiv") == "Content-Security-Policy")
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
+def test_hostile_texts_are_text_wherever_they_stand(text: str) -> None:
+    whole = section_page(text)
+    seen = Elements(whole)
+    assert {"default-src 'none'", "script-src 'none'"} <= set(POLICY.split("; "))
+    assert seen.names == PLAIN.names, "it adds no element and no attribute"
+    assert "script" not in {tag for tag, _ in seen.tags}
+    assert {*seen.values("href", "src", "action", "data")} == {"data:,", "thumbnails/reference.png"}
+    assert NEVER.search(whole) is None
+    assert seen.text.count(inert(text)) >= 10, "it is shown as it is written"
+    assert len(whole) < 100_000
+
+
+def test_a_run_that_names_no_metric_looks_for_no_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def looked_for() -> None:
+        raise AssertionError("packages were looked for")
+
+    monkeypatch.setattr(metric_tables, "all_metrics", looked_for)
+    assert list(metric_tables.metric_tables(RunFolders(tmp_path, ()))) == []
+
+
+def marked(*rows: dict[str, object]) -> dict[str, str]:
+    plain = {
+        "image_id": "i", "path": "x", "model": "m", "rewriter": "off", "provider_params": "{}", "sha256": "",
+        "width": 8, "height": 8, "status": "ok", "seed_honoured": True,
+    }  # fmt: skip
+    table = pl.DataFrame([plain | row for row in rows], schema=IMAGES.schema)
+    return facts(table, traits_of(table))
+
+
+def test_what_is_alike_is_not_marked_and_what_nobody_has_is_left_away() -> None:
+    lines = {line.what: line for line in lines_of([marked({}), marked({}, {})])}
+    assert set(lines) == {"prompts rewritten", "seeds honoured", "sizes in pixels"}
+    assert not any(line.apart for line in lines.values())
+    assert not Making(("a", "b"), ("folder", "folder"), ((), ()), tuple(lines.values())).apart
+
+
+def test_each_difference_is_marked_and_failures_are_only_told() -> None:
+    day, later = (datetime(2026, 11, number, tzinfo=UTC) for number in (2, 20))
+    bought = marked(
+        {"rewriter": "on", "seed_honoured": False, "width": 16, "requested_at": day},
+        {"rewriter": "unknown", "seed_honoured": False, "requested_at": later},
+        {"status": "filtered", "provider_params": '{"negative_text":"not sent: the API takes none"}'},
+    )
+    lines = {line.what: line for line in lines_of([marked({}), bought])}
+    assert lines["prompts rewritten"].cells == ("no", "yes (1), not known (1)")
+    assert lines["sizes in pixels"].cells == ("8x8", "16x8 (1), 8x8 (1)")
+    assert lines["negative prompts without effect"].cells == ("", "1")
+    assert lines["images that were not made"].cells == ("", "1 filtered")
+    assert lines["asked"].cells == ("", "2026-11-02 to 2026-11-20")
+    apart = {what for what, line in lines.items() if line.apart}
+    assert apart == {
+        "prompts rewritten", "seeds honoured", "sizes in pixels", "negative prompts without effect",
+    }  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_page_of_ten_thousand_images_stays_below_five_megabytes_and_grows_no_faster_than_its_images() -> None:
+    text = render(large_page(10_000))
+    assert text.count('<span class="tile">') + text.count('alt="image of ') >= 10_000
+    assert (size := len(text.encode("utf-8"))) <= 5_000_000
+    assert "base64" not in text
+    assert len(render(large_page(20_000)).encode("utf-8")) <= 2.2 * size

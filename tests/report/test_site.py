@@ -1,4 +1,4 @@
-"""Runs as a folder of pages: what links lead to, what pages count, and what others can read of the results."""
+"""Pages of several runs, and the site of all of them."""
 
 import hashlib
 import json
@@ -7,7 +7,6 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -22,14 +21,16 @@ from jinja2 import Template
 from culturekit.core.digests import digest_tree
 from culturekit.core.errors import UsageError
 from culturekit.core.stage import Work
-from culturekit.recipes.several_runs import named, site_stage, write_site
+from culturekit.recipes.several_runs import named, several_runs_stage, site_stage, write_page, write_site
+from culturekit.report.report_stage import folders_of
+from culturekit.report.several import apart, collect_several, ground_of, render_several, same_ground
 from culturekit.report.site.pages import POLICY, STYLE, ArtifactInRun, ModelLook, model_id
 from culturekit.report.write import environment
 from tests.chromium import browser, needs_chromium
 from tests.cli.test_app import CONTRACT
 from tests.conftest import HeardProgress, HereEngine
 from tests.report.hostile import hostile_texts
-from tests.report.pages import TILES, page
+from tests.report.pages import TILES, Elements, page
 
 SCHEMAS = Path(__file__).parents[1] / "fixtures/every_eval_ever"
 
@@ -37,18 +38,6 @@ SCHEMAS = Path(__file__).parents[1] / "fixtures/every_eval_ever"
 def schema(name: str) -> Any:
     """Give a schema of Every Eval Ever 0.3.0, as its package has it but for descriptions."""
     return json.loads((SCHEMAS / f"{name}.schema.json").read_bytes())
-
-
-class Links(HTMLParser):
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.places: list[str] = []
-        self.tags: Counter[str] = Counter()
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags[tag] += 1
-        self.places += [value for name, value in attrs if name in {"href", "src"} and value]
 
 
 class Site(NamedTuple):
@@ -77,16 +66,12 @@ def site(written: Site) -> Path:
     return written.folder
 
 
-def pages_of(site: Path) -> Iterator[tuple[Path, Links]]:
-    for path in sorted(site.rglob("*.html")):
-        yield path, Links(path.read_text(encoding="utf-8"))
-
-
 def test_every_link_leads_to_a_file_of_the_site_and_every_page_is_reached(site: Path) -> None:
     reached = {site / "index.html"}
-    for path, links in pages_of(site):
-        assert links.tags["script"] == 0
-        for address in links.places:
+    for path in sorted(site.rglob("*.html")):
+        page = Elements(path.read_text(encoding="utf-8"))
+        assert "script" not in {tag for tag, _ in page.tags}
+        for address in page.values("href", "src"):
             if address.startswith(("#", "data:")):
                 continue
             target = Path(os.path.normpath(path.parent / unquote(address)))
@@ -214,10 +199,11 @@ def artifact_text(template: Template, text: str) -> str:
 
 def test_texts_of_strangers_are_shown_and_never_obeyed() -> None:
     template = environment().get_template("site_artifact.html")
-    harmless = Links(artifact_text(template, "harmless"))
+    harmless = Elements(artifact_text(template, "harmless"))
     for text in hostile_texts():
-        found = Links(artifact_text(template, text))
-        assert (found.tags, found.places) == (harmless.tags, harmless.places), text
+        found = Elements(artifact_text(template, text))
+        assert [tag for tag, _ in found.tags] == [tag for tag, _ in harmless.tags], text
+        assert found.values("href", "src") == harmless.values("href", "src"), text
 
 
 @needs_chromium
@@ -232,3 +218,68 @@ def test_pages_ask_for_nothing_and_fit_a_telephone(site: Path, tmp_path: Path) -
                 assert tab.said == []
                 assert [address for address in tab.asked if not address.startswith(("file:", "data:"))] == []
                 assert tab.run("document.documentElement.scrollWidth") == width
+
+
+@pytest.fixture
+def other_run(small_run: Path, tmp_path: Path) -> Path:
+    """A run with the same images under another encoder's name."""
+    root = Path(shutil.copytree(small_run, tmp_path / "other"))
+    for path in root.glob("matches-*/manifest.json"):
+        manifest = json.loads(path.read_bytes())
+        manifest["notes"]["identity"]["name"] = "another"
+        path.write_text(json.dumps(manifest), encoding="utf-8")
+    return root
+
+
+def test_runs_on_the_same_ground_are_compared_on_common_prompts(small_run: Path, run_copy: Path, work: Work) -> None:
+    runs = [("a", folders_of(small_run)), ("b", folders_of(run_copy))]
+    assert same_ground([ground_of(run, name) for name, run in runs]) == [(0, 1)]
+    assert apart([ground_of(run, name) for name, run in runs]) == []
+    outcome = write_page(work, runs)
+    assert outcome.counts["differences"] == 2 * 9
+    scores = pl.read_parquet(work.out / "scores.parquet")
+    same = scores.filter(pl.col("model") == "broad (a) - broad (b)")
+    assert same.height == 2
+    assert same["value"].to_list() == pytest.approx([0, 0], abs=1e-12)
+    assert not scores["model"].str.contains(r"\(a\) - .*\(a\)").any()
+    page = (work.out / "report.html").read_text(encoding="utf-8")
+    assert "All of it: these runs have the same" in page
+    assert "script-src &#39;none&#39;" in page
+    assert "<script" not in page
+
+
+def test_another_encoder_is_said_loudly_and_nothing_is_subtracted(small_run: Path, other_run: Path, work: Work) -> None:
+    outcome = write_page(work, [("a", folders_of(small_run)), ("b", folders_of(other_run))])
+    assert outcome.counts["differences"] == 0
+    assert not (work.out / "scores.parquet").exists()
+    page = (work.out / "report.html").read_text(encoding="utf-8")
+    assert "Not on one scale." in page
+    assert "Not comparable: encoder." in page
+    assert "name another" in page
+    assert "no two of these runs stand on the same ground" in page
+    data = collect_several([("a", folders_of(small_run)), ("b", folders_of(other_run))], None, ())
+    assert [run.name for run, _ in data.lines] == list("aaabbb"), "nor do their models stand by value"
+
+
+def test_headline_scores_of_all_runs_stand_in_one_table(small_run: Path, run_copy: Path) -> None:
+    data = collect_several([("a", folders_of(small_run)), ("b", folders_of(run_copy))], None, ())
+    page = render_several(data)
+    scores = folders_of(small_run).headline_scores()
+    assert [len(run.models) for run in data.runs] == [3, 3]
+    for run in data.runs:
+        for line in run.models:
+            row = scores.row(line.mapped.row, named=True)
+            assert (row["model"], row["metric"], row["labels"]) == (line.model, "vs", "mapped")
+            assert f"row {line.mapped.row} of scores.parquet, n = {line.mapped.n}" in page
+    assert ("true diversity</th>" in page, "corrected diversity</th>" in page) == (True, False)
+    hostile = collect_several([("<script>x=1</script>", folders_of(small_run)), ("b", folders_of(run_copy))], None, ())
+    assert "<script" not in render_several(hostile)
+    order = [(run.name, line.model) for run, line in data.lines]
+    assert order == [(run, model) for model in ("broad", "empty", "narrow") for run in "ab"], "by value, on one scale"
+
+
+def test_the_same_run_twice_is_refused(small_run: Path, run_copy: Path) -> None:
+    with pytest.raises(UsageError, match="named twice"):
+        several_runs_stage([small_run, small_run])
+    stage = several_runs_stage([small_run, run_copy])
+    assert {role.split("/")[0] for role in stage.inputs} == {"small", "small-2"}

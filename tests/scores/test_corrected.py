@@ -28,7 +28,8 @@ from culturekit.scores.diversity import Correction, QvsOptions
 from culturekit.scores.family import Scored
 from culturekit.verify.verify_run import verify_run
 from tests.command_line import culturekit
-from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
+from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of, shown_by
+from tests.metrics.corrected.audits_by_hand import audited as audited_images
 from tests.verify.test_command import made, verdicts
 
 # How near corrected scores come is for the tests of metrics to say
@@ -49,10 +50,9 @@ def two_concepts(*, seed: int = 1) -> tuple[pl.DataFrame, pl.DataFrame, dict[str
             image_id=pl.lit(f"{concept}-") + pl.col("image_id"), concept=pl.lit(concept), prompt_id=pl.lit(concept)
         )
         parts.append(table)
-        found |= dict(zip(table["image_id"].to_list(), truth, strict=True))
+        found |= shown_by(table, truth)
     matches = pl.concat(parts)
-    drawn = audit_sample(matches, n=60, rng=rng)["image_id"].to_list()
-    return matches, audits_of({image: found[image] for image in drawn}), found
+    return matches, audited_images(matches, found, n=60, rng=rng), found
 
 
 def quality_of(images: list[str]) -> pl.DataFrame:
@@ -358,11 +358,9 @@ def world(seed: int, *, nothing: float = 0.2, n: int = 60) -> tuple[pl.DataFrame
         truth = [None if none else COUNTRIES[place] for none, place in zip(empty, chosen, strict=True)]
         matches = matches_of(mapped_with_error(truth, accuracy=0.8, rng=rng), prompts=3)
         matches = matches.with_columns(pl.lit(concept).alias("concept"), image_id=concept + pl.col("image_id"))
-        own = dict(zip(matches["image_id"].to_list(), truth, strict=True))
-        drawn = audit_sample(matches, n=n, rng=rng)["image_id"].to_list()
         tables.append(matches)
-        answers.append(audits_of({image: own[image] for image in drawn}))
-        shown |= own
+        shown |= shown_by(matches, truth)
+        answers.append(audited_images(matches, shown, n=n, rng=rng))
     return pl.concat(tables), pl.concat(answers), shown
 
 
@@ -393,9 +391,8 @@ def test_intervals_hold_the_shares_of_all_images() -> None:
 def test_one_concept_has_wilsons_limits_and_an_audit_without_error_is_not_certain() -> None:
     truth: list[str | None] = [*["JP"] * 300, *["IN"] * 100]
     matches = matches_of(truth)
-    drawn = audit_sample(matches, n=40, rng=np.random.default_rng(0))["image_id"].to_list()
-    shown = dict(zip(matches["image_id"].to_list(), truth, strict=True))
-    scores = score_audited(matches, audits_of({image: shown[image] for image in drawn})).scores
+    audits = audited_images(matches, shown_by(matches, truth), n=40, rng=np.random.default_rng(0))
+    scores = score_audited(matches, audits).scores
     assert scores["params"].str.contains('"one rater"').all()
     right = scores.filter(pl.col("metric") == "mapping_accuracy", pl.col("params").str.contains('"country"')).to_dicts()
     low, high = proportion_confint(40, 40, method="wilson")
@@ -464,7 +461,7 @@ def study(goal: Goal = "order") -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFram
     for model, shares in LOOKS_SHARES.items():
         truth = [COUNTRIES[label] for label in rng.choice(6, p=shares, size=400)]
         tables.append(matches_of(mapped_with_error(truth, accuracy=0.85, rng=rng), model=model, prompts=4))
-        found |= dict(zip(tables[-1]["image_id"].to_list(), truth, strict=True))
+        found |= shown_by(tables[-1], truth)
     matches = pl.concat(tables)
     return matches, audit_sample(matches, n=100, rng=rng, per="model", looks=LOOKS, goal=goal), audits_of(found)
 

@@ -30,6 +30,7 @@ from culturekit.core.stage import Outcome, Stage, Work
 from culturekit.core.tables import write_table
 from culturekit.metrics.questions import dsg_score
 from culturekit.metrics.realism.features import called, check_extractor, licence_of
+from culturekit.metrics.realism.manifolds import prdc
 from culturekit.metrics.realism.set_distances import frechet_distance
 from culturekit.scores.clip import ClipOptions, score_clip, thresholds_of
 from culturekit.scores.faithfulness import (
@@ -161,6 +162,21 @@ def test_the_distances_are_those_of_the_images_drawn() -> None:
         assert told["no_interval"]
         assert found["ci_low"].item() is None
     assert scores(data, equal=False).filter(metric="frechet_distance")["n"].to_list() == [24, 19, 21]
+
+
+def test_the_shares_are_means_of_the_images_that_they_are_about() -> None:
+    data = realism_given({"a": {"p": 12, "q": 12}})
+    found = score_realism(data, options=RealismOptions(k=3))
+    wanted = prdc(data.real.vectors, data.fake.vectors, k=3)
+    about = {"precision": (data.fake, "these"), "density": (data.fake, "these"),
+             "recall": (data.real, "references"), "coverage": (data.real, "these")}  # fmt: skip
+    for name, (side, target) in about.items():
+        row = found.scores.filter(metric=f"prdc_{name}").row(0, named=True)
+        values = found.values.filter(metric=f"prdc_{name}")
+        assert row["value"] == pytest.approx(getattr(wanted, name))
+        assert values["value"].mean() == pytest.approx(row["value"])
+        assert sorted(values["item"]) == sorted(side.ids)
+        assert json.loads(row["params"])["target"] == target
 
 
 def test_density_is_never_said_to_be_below_nothing() -> None:

@@ -356,19 +356,6 @@ def test_each_batch_is_bounded_and_averaged() -> None:
     assert set(answer.scores["n"]) == {24}
 
 
-def test_the_score_of_all_images_lies_between_them() -> None:
-    rows = match_rows(slots=4, seed=8)
-    full = values_of(score_qvs(match_table(rows), None, options=ARTIFACT).scores)["vs"]
-    matches, images, _ = world_of(rows, {row["image_id"] for row in rows if (row["slot"] + row["repeat"]) % 3 == 0})
-    found = values_of(score_bounds(matches, images, options=ARTIFACT).scores)
-    assert found["vs_worst"] < full < found["vs_best"]
-
-
-def world_of(rows: list[dict[str, Any]], gone: set[str]) -> tuple[pl.DataFrame, pl.DataFrame, set[str]]:
-    """The same images, some of them refused."""
-    return match_table([row for row in rows if row["image_id"] not in gone]), images_of(rows, refused=gone), gone
-
-
 def test_where_all_is_known_there_is_nothing_to_bound() -> None:
     matches, images, _ = world()
     assert score_bounds(matches, images, options=ARTIFACT).scores.is_empty()
@@ -558,8 +545,3 @@ def test_several_orders_have_a_mean_each() -> None:
     found = score_within(SHOWN, PROMPTS, options=QvsOptions(size=2, other_orders=(math.inf,))).scores
     means = found.filter(pl.col("country").is_null(), model="a")
     assert sorted(str(json.loads(text)["q"]) for text in means["params"]) == ["1.0", "inf"]
-
-
-def test_images_of_open_prompts_alone_are_refused() -> None:
-    with pytest.raises(UsageError, match="names a country"):
-        score_within(SHOWN.filter(prompt_id="open"), PROMPTS, options=OPTIONS)

@@ -83,7 +83,10 @@ def select(
 
 def select_pairs(values: pl.DataFrame, options: SelectOptions) -> pl.DataFrame:
     """Rank the items of one scoring by `score c3` by each strategy, and keep the best; chance ranks every item."""
-    terms = _terms_of(values)
+    rows = values.filter(pl.col("metric").is_in(list(_TERM_OF)))
+    _check_one_scoring(rows.select("metric", "model", "benchmark", "params").unique())
+    terms = rows.pivot("metric", index="item", values="value").sort("item")
+    terms = terms.select("item", *(pl.col(metric).alias(term) for metric, term in _TERM_OF.items()))
     return pl.concat([_ranked(strategy, terms, options) for strategy in dict.fromkeys(options.strategies)])
 
 
@@ -105,14 +108,6 @@ def best_of(frames: Iterable[pl.DataFrame], n: int) -> pl.DataFrame:
         found = pl.concat([best, frame.drop_nulls("value")], how="diagonal")
         best = found.sort("value", "item", descending=[True, False]).head(n)
     return best
-
-
-def _terms_of(values: pl.DataFrame) -> pl.DataFrame:
-    """Give a row for each item, by its name, with text, image and object; null is a term that it lacks."""
-    rows = values.filter(pl.col("metric").is_in(list(_TERM_OF)))
-    _check_one_scoring(rows.select("metric", "model", "benchmark", "params").unique())
-    terms = rows.pivot("metric", index="item", values="value").sort("item")
-    return terms.select("item", *(pl.col(metric).alias(term) for metric, term in _TERM_OF.items()))
 
 
 def _check_one_scoring(found: pl.DataFrame) -> None:

@@ -12,7 +12,7 @@ import polars as pl
 from pydantic import Field
 
 from culturekit.builders.asking import Asked, asks, scratch
-from culturekit.builders.completing.completion_names import LONGEST_CLASS, MOST_CHARACTERS, SLUG, KnownItem, KnownTables
+from culturekit.builders.completing.completion_names import LONGEST_CLASS, MOST_CHARACTERS, KnownItem, KnownTables
 from culturekit.builders.completing.completion_names import described as described_items
 from culturekit.builders.completing.completion_rounds import (
     ADDED,
@@ -42,7 +42,7 @@ from culturekit.core.declared import Given, Typed
 from culturekit.core.digests import digest_bytes
 from culturekit.core.errors import UnusableReplies
 from culturekit.core.inputs import roles_among
-from culturekit.core.schemas import CANDIDATES, COMPLETED, DROPS, KEPT, PROPOSALS, ROUNDS
+from culturekit.core.schemas import CANDIDATES, COMPLETED, DROPS, KEPT, OF_A_MODEL, PROPOSALS, ROUNDS
 from culturekit.core.stage import QUARANTINED, Left, Outcome, Work
 from culturekit.core.tables import ROWS_PER_SLICE, TableSlices, slices_of, write_drops, write_frames, write_table
 from culturekit.kg.concepts import Concept, Roots
@@ -84,7 +84,7 @@ def prepare(given: Given, cells: Sequence[Cell], folder: Path) -> CompletionRoun
     drops = given["drops"] or table_beside(given["kept"], DROPS)
     there = names_there(kept, cells, most=limits.shown)
     states = [CellState(cell, there[cell.id], limits) for cell in cells]
-    earlier = pl.col("qid").str.starts_with(SLUG)
+    earlier = pl.col("qid").str.starts_with(OF_A_MODEL)
     minted = {qid for frame in kept.slices(("qid",)) for qid in frame.filter(earlier)["qid"]}
     classes = {concept.concept: {root.qid for root in concept.roots} for concept in given["roots"]}
     for frame in kept.slices(("concept", "p31")):
@@ -214,7 +214,7 @@ def _first(rows_by_country: Added) -> ProposalRow:
 def _completed_row(item: KnownItem, rows_by_country: Added, tables: KnownTables, model: str) -> dict[str, Any]:
     """Write an artifact that was added: what a graph or a walk says of it, its countries, who proposed it and when."""
     base, proposal = _base_row(item, rows_by_country, tables), _first(rows_by_country)
-    of_llm = item.qid.startswith(SLUG)
+    of_llm = item.qid.startswith(OF_A_MODEL)
     stated = {by_qid()[qid].iso for qid in base["country_qids"] if qid in by_qid()}
     gained = {iso: row.cell.country.qids[0] for iso, row in rows_by_country.items() if iso not in stated}
     row = {
@@ -231,7 +231,7 @@ def _completed_row(item: KnownItem, rows_by_country: Added, tables: KnownTables,
 
 def _base_row(item: KnownItem, rows_by_country: Added, tables: KnownTables) -> Mapping[str, Any]:
     """Find the row that an artifact has or would have among the candidates."""
-    if item.qid.startswith(SLUG):
+    if item.qid.startswith(OF_A_MODEL):
         columns = CANDIDATES.columns.items()
         blank: dict[str, Any] = {name: [] if column.dtype == LIST else None for name, column in columns}
         return {**blank, "qid": item.qid, "label": item.label, "concept": item.concept, "hop": 0, "sitelinks": 0}

@@ -19,7 +19,7 @@ import polars as pl
 from culturekit.builders.country_names import folded, loose_key_of, names_among, without_accents
 from culturekit.builders.filtering.cspace_filter import MOST_CHARACTERS as MOST_SHOWN
 from culturekit.builders.filtering.cspace_filter import name_problem, named
-from culturekit.core.schemas import DROPS
+from culturekit.core.schemas import DROPS, OF_A_MODEL
 from culturekit.core.tables import TableSlices, read_table
 from culturekit.kg.concepts import Concept
 from culturekit.kg.countries import by_qid
@@ -76,7 +76,6 @@ def suspicious(text: str) -> list[Suspicion]:
 MOST_CHARACTERS = 120
 MOST_WORDS = 12  # longer than any name of an artifact is, and shorter than most sentences
 
-SLUG = "LLM:"
 QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "„": "“", "「": "」", "『": "』", "`": "`"}
 NEVER_IN_A_NAME = frozenset("<>{}[]|\\`\n\r\t=;*#@^~_$")
 HARMLESS = ("look-alikes",)  # wide letters are usual in Japanese names
@@ -127,7 +126,7 @@ def artifact_slug(name: str, *, concept: str, country: str, taken: Container[str
 
     Another artifact of that name adds its concept, then its country, then a number.
     """
-    plain = SLUG + folded(name).replace(" ", "-")
+    plain = OF_A_MODEL + folded(name).replace(" ", "-")
     full = f"{plain}-{concept}-{country.casefold()}"
     wished = chain((plain, f"{plain}-{concept}", full), (f"{full}-{number}" for number in count(2)))
     return next(wish for wish in wished if wish not in taken)

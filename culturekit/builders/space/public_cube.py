@@ -35,9 +35,7 @@ NOTHING = "nan"
 FIELDS = ("id", "name", "country", "domain", "prompt")
 
 Row: TypeAlias = dict[str, str | None]
-
-Key: TypeAlias = tuple[str, str, str]
-"""Concept, country and artifact."""
+Key: TypeAlias = tuple[str, str, str]  # concept, country and artifact
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,19 +80,26 @@ def read_public_cube(path: Path) -> PublicCube:
 def keyed_rows(rows: Sequence[Row]) -> Iterator[tuple[Key | None, Row]]:
     """Give each row with the artifact it is about; None where it is about none."""
     places = {country.name: country for country in countries().values()}
-    for row in rows:
-        artifact = artifact_or_reason(row, places)
-        yield None if isinstance(artifact, str) else key_of(artifact), row
+    found = ((artifact_or_reason(row, places), row) for row in rows)
+    return ((None if isinstance(artifact, str) else key_of(artifact), row) for artifact, row in found)
 
 
 def artifact_or_reason(row: Row, places: Mapping[str, Country]) -> dict[str, Any] | str:
-    """Read the artifact of a row, or say why there is none."""
-    name, country, concept = clean(row["name"]), places.get(clean(row["country"])), CONCEPTS.get(clean(row["domain"]))
+    """Make the row of the cultural space that a row is about, or say why there is none."""
+    name, stated = clean(row["name"]), clean(row["id"])
+    country, concept = places.get(clean(row["country"])), CONCEPTS.get(clean(row["domain"]))
     if not name:
         return "no name"
     if country is None or concept is None:
         return "unknown country" if country is None else "unknown domain"
-    return artifact_of(row, name, country, concept)
+    qid = stated if QID.match(stated) else None
+    artifact_id = qid or (stated if has_no_item(stated) else f"{OF_A_MODEL}{slug(name)}")
+    return {
+        **space_row(artifact_id, qid, country, source="wikidata" if qid else "llm"),
+        "name": name,
+        "concept": concept,
+        "subconcept": subconcept_of(clean(row["prompt"]), name, country) if concept == "art" else None,
+    }
 
 
 def key_of(row: Mapping[str, Any]) -> Key:
@@ -121,19 +126,6 @@ def clean(text: str | None) -> str:
     return (text or "").strip()
 
 
-def artifact_of(row: Mapping[str, str | None], name: str, country: Country, concept: str) -> dict[str, Any]:
-    """Make a row of the cultural space."""
-    stated = clean(row["id"])
-    qid = stated if QID.match(stated) else None
-    artifact_id = qid or (stated if has_no_item(stated) else f"{OF_A_MODEL}{slug(name)}")
-    return {
-        **space_row(artifact_id, qid, country, source="wikidata" if qid else "llm"),
-        "name": name,
-        "concept": concept,
-        "subconcept": subconcept_of(clean(row["prompt"]), name, country) if concept == "art" else None,
-    }
-
-
 def space_row(artifact_id: str, qid: str | None, country: Country, *, source: str) -> dict[str, Any]:
     """Begin a row of a cultural space of which nobody knows how it was found, or how popular it is."""
     return {
@@ -158,7 +150,7 @@ def slug(name: str) -> str:
     return re.sub(r"[^\w]+", "-", folded).strip("-")
 
 
-def prompt_of(row: Mapping[str, str | None], artifact: Mapping[str, Any]) -> dict[str, Any]:
+def prompt_of(row: Row, artifact: Mapping[str, Any]) -> dict[str, Any]:
     """Make a prompt row; the text stands as it was released."""
     about = {name: artifact[name] for name in ("artifact_id", "country", "concept")}
     prompt_id = f"cube-{artifact['concept']}-{digest([row['prompt'], *about.values()])[:10]}"
@@ -166,7 +158,7 @@ def prompt_of(row: Mapping[str, str | None], artifact: Mapping[str, Any]) -> dic
     return {"prompt_id": prompt_id, "text": row["prompt"], **about, **plain}
 
 
-def drop(number: int, row: Mapping[str, str | None], reason: str) -> dict[str, Any]:
+def drop(number: int, row: Row, reason: str) -> dict[str, Any]:
     """Say why a row is left out; its place tells it apart from others of its name."""
     return {"key": f"row {number}", "concept": row["domain"], "stage": "read", "reason": reason, "detail": row["name"]}
 

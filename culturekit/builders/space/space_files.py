@@ -39,25 +39,25 @@ logger = logging.getLogger(__name__)
 LIST = "list"  # the source of artifacts that a person's file names
 
 ONLY_BETWEEN = set(".,:;/\\'\"·")
-"""Signs that tell no two names apart, though others of their kind do, such as those of `C#` and `Wham!`."""
+# Signs that tell no two names apart, though others of their kind do, such as those of `C#` and `Wham!`.
 
 
 def id_of(stated: str, name: str) -> str:
-    """Give the identifier of an artifact without an item, from the one that its list states, or from its name."""
-    return stated if has_no_item(stated) else f"{OF_A_LIST}{slug_of(stated or name)}"
+    """Give the identifier of an artifact without an item, from the one that its list states, or from its name.
 
-
-def slug_of(name: str) -> str:
-    """Make an identifier of a name; what it has no room for, and tells names apart, is told by a hash."""
-    plain = " ".join(unicodedata.normalize("NFC", name).casefold().split())
-    is_whole = slug(name) and not any(map(is_telling, plain))
-    return slug(name) if is_whole else f"{slug(name)}~{digest(plain)[:8]}"
-
-
-def is_telling(character: str) -> bool:
-    """Tell the signs that can tell two names apart, as in `C++` and `C#`, and the vowels that some scripts write so."""
-    kind = unicodedata.category(character)
-    return kind[0] == "M" or kind in {"Sm", "Sc", "So"} or (kind == "Po" and character not in ONLY_BETWEEN)
+    What a slug has no room for, and tells names apart, is told by a hash: signs as in `C++` and `C#`, and the vowels
+    that some scripts write so.
+    """
+    if has_no_item(stated):
+        return stated
+    plain = " ".join(unicodedata.normalize("NFC", stated or name).casefold().split())
+    kinds = ((sign, unicodedata.category(sign)) for sign in plain)
+    telling = any(
+        kind[0] == "M" or kind in {"Sm", "Sc", "So"} or (kind == "Po" and sign not in ONLY_BETWEEN)
+        for sign, kind in kinds
+    )
+    short = slug(stated or name)
+    return f"{OF_A_LIST}{short}" if short and not telling else f"{OF_A_LIST}{short}~{digest(plain)[:8]}"
 
 
 def item_of(text: str) -> str | None:
@@ -372,29 +372,27 @@ def words_of(name: str) -> str:
 
 
 def concept_of(text: str, concepts: Collection[str]) -> str | None:
-    """Tell which concept of a space a sentence is about, by its words; None where none or several may be meant."""
+    """Tell which concept of a space a sentence is about, by its words; None where none or several may be meant.
+
+    A shipped prompt that leaves the artifact open tells its concept, then the name of one does, then a word that the
+    shipped prompts of no other concept have, such as `food`.
+    """
     if len(concepts) == 1:
         return next(iter(concepts))
-    folded_text = text.casefold()
-    whole = [one for one in concepts if any(folded_text == known.casefold() for known in spoken_of(one))]
-    named = whole or [one for one in concepts if re.search(rf"\b{re.escape(one)}\b", folded_text)]
-    named = named or [one for one in concepts if any(word in folded_text for word in words_about(one))]
-    return named[0] if len(named) == 1 else None
-
-
-def spoken_of(concept: str) -> Sequence[str]:
-    """Give the shipped prompts that leave a concept's artifact open."""
-    return templates().underspecified.get(concept, ())
-
-
-def words_about(concept: str) -> Sequence[str]:
-    """Give the word of a concept's shipped prompts that no other concept's have, such as `food`."""
-    everywhere: Mapping[str, set[str]] = {
-        name: {word for text in texts for word in text.casefold().split() if len(word) >= SHORTEST}
-        for name, texts in templates().underspecified.items()
+    folded_text, shipped = text.casefold(), templates().underspecified
+    words: Mapping[str, set[str]] = {
+        name: {word for known in texts for word in known.casefold().split() if len(word) >= SHORTEST}
+        for name, texts in shipped.items()
     }
-    others = set().union(*(words for name, words in everywhere.items() if name != concept))
-    return sorted(everywhere.get(concept, set()) - others)
+
+    def tells(concept: str) -> bool:
+        others = set().union(*(of for name, of in words.items() if name != concept))
+        return any(word in folded_text for word in words.get(concept, set()) - others)
+
+    named = [one for one in concepts if folded_text in map(str.casefold, shipped.get(one, ()))]
+    named = named or [one for one in concepts if re.search(rf"\b{re.escape(one)}\b", folded_text)]
+    named = named or [one for one in concepts if tells(one)]
+    return named[0] if len(named) == 1 else None
 
 
 def typed_bytes(rows: Sequence[tuple[str, str]]) -> bytes:

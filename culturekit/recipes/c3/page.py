@@ -230,8 +230,8 @@ def _difficulty(run: RunFolders, shown: Gallery) -> Section | None:
         return None
     columns = [(model, {"model": model}) for model in run.models]
     grids = tuple(
-        drawn(score_grid(what, "category", columns,
-                         [(name, {"metric": metric, "category": name}, table) for name in categories]), "dots", axis)
+        score_grid(what, "category", columns,
+                   [(name, {"metric": metric, "category": name}, table) for name in categories], "dots", axis)
         for metric, what, axis in ((METRIC, "VQAScore as judged", "VQAScore"),
                                    (RATING, "Mean rating by people over all criteria", "rating"))
         if metric in set(table["metric"])
@@ -255,9 +255,9 @@ def strategies(run: RunFolders, shown: Gallery) -> Section | None:
         return None
     names = list(dict.fromkeys(run.needed(folders.SELECTED, SELECTED)["strategy"]))
     grids = tuple(
-        drawn(score_grid(caption, "strategy", _of_criteria(PAIR_CRITERIA), [
+        score_grid(caption, "strategy", _of_criteria(PAIR_CRITERIA), [
             (NAMES.get(name, name), {"model": name, "labels": labels}, worth) for name in names
-        ]), "dots", "mean rating")
+        ], "dots", "mean rating")
         for labels, caption in (("people", "Mean ratings by people of the pairs that are kept, with 95 % intervals"),
                                 ("truth", "What all pairs that are kept truly deserve"))
         if labels in worth["labels"].to_list()
@@ -354,9 +354,9 @@ def criteria(run: RunFolders) -> Section | None:
         return None
     kinds = [("Mean ratings by people", table)] + ([] if truth is None else [("What images deserve", truth)])
     grids = tuple(
-        drawn(score_grid(caption, "model", _of_criteria(IMAGE_CRITERIA), [
+        score_grid(caption, "model", _of_criteria(IMAGE_CRITERIA), [
             (model, {"metric": "rating_mean", "model": model, "group": None}, part) for model in run.models
-        ]), "dots", "mean rating")
+        ], "dots", "mean rating")
         for caption, part in kinds
     )  # fmt: skip
     return Section("criteria", "Six criteria", "From 1 to 5, with 95 % intervals.", grids)

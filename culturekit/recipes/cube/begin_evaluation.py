@@ -26,7 +26,6 @@ from culturekit.core.tables import prompts_table, read_table
 from culturekit.generation.backend import BACKENDS, FOLDER
 from culturekit.generation.folder.folder_detection import KnownPrompts, Names, find_list, fitting
 from culturekit.generation.folder.folder_listing import list_folder, parse_pattern, parse_patterns
-from culturekit.generation.folder.folder_plan import FolderPlan
 from culturekit.generation.folder.folder_preview import Preview, preview_of
 from culturekit.generation.folder.folder_run import image_folder
 from culturekit.index.encoder import ENCODERS
@@ -100,19 +99,13 @@ def model_specs(pictures: Path, prompts: Path, pattern: str, *, cspace: Path, sc
     if not tops:
         return [(name_of(pictures.resolve().name), whole)]
     names = {top: name_of(top) for top in sorted(tops)}
-    check_names_differ(names, pictures)
-    return [(name, readable(Spec(FOLDER, str(pictures / top), options))) for top, name in names.items()]
-
-
-def check_names_differ(named: dict[str, str], pictures: Path) -> None:
-    """Make sure that two folders do not become one model."""
-    for name, count in Counter(named.values()).items():
-        if count > 1:
-            same = [top for top, name_of_other in named.items() if name_of_other == name]
+    for name in names.values():
+        if len(same := [top for top, other in names.items() if other == name]) > 1:
             raise UsageError(
                 f"two folders would both be the model {name}", where=str(pictures), found=", ".join(same),
                 hint="Rename one of them.",
             )  # fmt: skip
+    return [(name, readable(Spec(FOLDER, str(pictures / top), options))) for top, name in names.items()]
 
 
 def name_of(folder: str) -> str:
@@ -138,7 +131,8 @@ def found_model(
 ) -> FoundModel:
     """Read the names of one model's images."""
     listing, naming, plan, known = image_folder(spec, prompts, model=name, cspace=cspace).plan(scratch)
-    counts = images_per_prompt(plan)
+    answered = (row.cells.get("prompt_id") for row in plan.rows if row.file is not None and not row.status)
+    counts = Counter(str(prompt) for prompt in answered if prompt is not None)
     stated, parsed = spec, parse_spec(spec)
     if naming.guessed and len(naming.patterns) == 1:  # state the pattern that was found
         stated = readable(Spec(parsed.name, parsed.target, {**parsed.options, "pattern": naming.patterns[0].text}))
@@ -146,17 +140,6 @@ def found_model(
         name, stated, preview_of(listing, naming, plan, known), counts,
         tuple(sorted({kinds[prompt] for prompt in counts})),
     )  # fmt: skip
-
-
-def images_per_prompt(plan: FolderPlan) -> dict[str, int]:
-    """Count the images of every prompt that has some."""
-    return dict(
-        Counter(
-            str(row.cells["prompt_id"])
-            for row in plan.rows
-            if row.file is not None and not row.status and row.cells.get("prompt_id") is not None
-        )
-    )
 
 
 def references_in(folder: Path, cspace: Path) -> tuple[str, int, int]:
@@ -254,7 +237,12 @@ def begin(files: EvaluationFiles, asked: Path, out: Path, *, encoder: str, quali
         shown = references_in(files.references, files.cspace)
     elif files.references is not None:
         BACKENDS.check(files.references)
-    check_enough(models, files.pictures)
+    if per_prompt_of(models) < 2:
+        raise UsageError(
+            "most prompts have one image, and diversity is what several images of one prompt show",
+            where=str(files.pictures), expected="at least 2 images a prompt, better 8",
+            hint="Images of a prompt that were read as others' are told apart with --pattern.",
+        )  # fmt: skip
     backend = files.references if isinstance(files.references, str) else None if shown is None else shown[0]
     text = recipe_text(files, asked, models, backend, encoder=encoder, quality=quality, diagnosis=diagnosis)
     write_atomically(out, text.encode())
@@ -350,16 +338,6 @@ def per_prompt_of(models: Sequence[FoundModel]) -> int:
     return min(model.per_prompt for model in models)
 
 
-def check_enough(models: Sequence[FoundModel], pictures: Path) -> None:
-    """Make sure that there is something to compare among the images of a prompt."""
-    if per_prompt_of(models) < 2:
-        raise UsageError(
-            "most prompts have one image, and diversity is what several images of one prompt show",
-            where=str(pictures), expected="at least 2 images a prompt, better 8",
-            hint="Images of a prompt that were read as others' are told apart with --pattern.",
-        )  # fmt: skip
-
-
 def recipe_text(
     files: EvaluationFiles, asked: Path, models: Sequence[FoundModel], references: str | None, *, encoder: str,
     quality: str, diagnosis: bool,
@@ -367,7 +345,11 @@ def recipe_text(
     """Write the recipe; `references` is a backend, None where names alone tell what artifacts look like."""
     per_prompt = per_prompt_of(models)
     slots = min(per_prompt, MOST_SLOTS)
-    repeats = per_prompt // slots
+    repeats, left = divmod(per_prompt, slots)
+    over = f"; {left} more are taken in and not scored" if left else ""
+    looks = ["# No references: the encoder knows artifacts by their names."]
+    if references is not None:
+        looks = ["references:  # what the artifacts look like", f"  backend: {quoted(references)}"]
     lines = [
         f"# yaml-language-server: $schema={shipped(SHIPPED['recipe'][1])}",
         "# Images that exist already, held against a cultural space that was published.",
@@ -379,12 +361,12 @@ def recipe_text(
         f"cspace: {quoted(str(files.cspace))}  # which artifacts there are; nothing is extracted, no dump is needed",
         f"prompts: {{file: {quoted(str(asked))}}}",
         "",
-        *references_lines(references),
+        *looks,
         f"encoder: {quoted(encoder)}",
         f"quality: {quoted(quality)}",
         *(["diagnosis: {}  # how far the encoder is to be trusted; init --quick leaves it out"] * diagnosis),
         "",
-        f"images:  # {images_of_a_prompt(per_prompt, slots, repeats)}",
+        f"images:  # most prompts have {per_prompt}, scored {slots} at a time{over}",
         f"  kinds: [{', '.join(sorted({kind for model in models for kind in model.kinds}))}]",
         f"  slots: {slots}",
         f"  repeats: {repeats}",
@@ -409,23 +391,6 @@ def typed_lines() -> list[str]:
         ["plugins:", *(f"  {quoted(name)}: {quoted(target)}" for name, target in plugins.items())] if plugins else []
     )
     return lines if countries is None else [*lines, f"countries_file: {quoted(str(countries))}"]
-
-
-def references_lines(references: str | None) -> list[str]:
-    """Say what artifacts look like."""
-    if references is None:
-        return ["# No references: the encoder knows artifacts by their names."]
-    return [
-        "references:  # what the artifacts look like",
-        f"  backend: {quoted(references)}",
-    ]
-
-
-def images_of_a_prompt(count: int, slots: int, repeats: int) -> str:
-    """Say how the images of a prompt are counted."""
-    left = count - slots * repeats
-    over = f"; {left} more are taken in and not scored" if left else ""
-    return f"most prompts have {count}, scored {slots} at a time{over}"
 
 
 def quoted(text: str) -> str:

@@ -354,9 +354,13 @@ def wire_people(recipe: Recipe, run: Run) -> None:
 
 def ratings(run: Run, asked: Annotations, *, seed: int) -> Path | None:
     """Hand out forms, import answers and put them together; None while nobody has answered."""
-    files = imported_before(asked) if asked.tables else imported(run, asked, seed=seed)
-    if files is None:
+    if asked.tables:  # imported elsewhere, with what lies beside them
+        first, *more = map(Path, asked.files)
+        files = AggregateFiles.beside(AggregateReads(first), more=more)
+    elif (taken := imported(run, asked, seed=seed)) is None:
         return None
+    else:
+        files = taken
     flags, only = known_flags(asked.keep), tuple(sorted(asked.only))
     options = AggregateOptions(asked.pools, flags, asked.confidence, asked.resamples, seed, only)
     return run.add(aggregate_stage(files, options), roles.RATINGS)
@@ -378,12 +382,6 @@ def held_against_people(run: Run, asked: Annotations, rated: Path, *, seed: int)
         drawn = Files([run.table(roles.RATED_SAMPLE)] if asked.project is None and run.has(roles.RATED_SAMPLE) else [])
         values = ValueTables([run.values_of(roles.FAITHFULNESS)])
         run.add(judged.stage(values, rated, drawn, options=asked.judged), roles.JUDGED)
-
-
-def imported_before(asked: Annotations) -> AggregateFiles:
-    """Name answers that were imported elsewhere, with what lies beside them."""
-    first, *more = map(Path, asked.files)
-    return AggregateFiles.beside(AggregateReads(first), more=more)
 
 
 def imported(run: Run, asked: Annotations, *, seed: int) -> AggregateFiles | None:

@@ -154,7 +154,11 @@ def baseline_values_stage(
 
     def run(work: Work) -> Outcome:
         placed = _placed(list(images.values()), real, prompts)
-        parts = [("cure", name, _mean_of_levels(paths)) for name, paths in cure.items()]
+        parts = []
+        for name, paths in cure.items():  # an image that lacks the cosine with one of its texts has no score
+            cosines = pl.concat([read_table(path, QUALITY).select("image_id", "value") for path in paths])
+            means = cosines.group_by("image_id").agg(pl.col("value").sort().mean(), n=pl.len())
+            parts.append(("cure", name, means.filter(n=len(LEVELS)).select("value", item="image_id")))
         for kind, paths in exag.items():
             excess = excess_of_images(placed, read_together(list(paths), JUDGMENTS), real=roles.REAL_IMAGES,
                                       reduce="mean", left_out=Counter())  # fmt: skip
@@ -188,13 +192,6 @@ def _written(
         for metric, variant, found in parts
     ]  # fmt: skip
     return table_outcome(work, VALUES, pl.concat([pl.DataFrame(schema=VALUES.schema), *rows]))
-
-
-def _mean_of_levels(paths: Sequence[Path]) -> pl.DataFrame:
-    """Average the cosines of an image with all its texts; an image that lacks one has no score."""
-    tables = [read_table(path, QUALITY).select("image_id", "value") for path in paths]
-    every = pl.concat(tables).group_by("image_id").agg(pl.col("value").sort().mean(), n=pl.len())
-    return every.filter(n=len(LEVELS)).select("value", item="image_id")
 
 
 @staged("descriptor-ablations", "ablations")

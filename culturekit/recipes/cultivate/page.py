@@ -1,8 +1,7 @@
 """The page of a `cultivate` run: tables of the paper as sections, as far as the run has them; scores are looked up."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import polars as pl
 
@@ -51,12 +50,13 @@ def headline(
     rows = [((model, METRICS[metric]), {"model": model, "metric": metric, **OVERALL, "concept": None}, every)
             for model in run.models for metric in MAIN]  # fmt: skip
     caption = f"Scores over all countries, each country alike, with {run.confidence(folders.AHEAD)} intervals"
-    shown = score_grid(caption, ("model", "metric"), [(LABELS[label], {"labels": label}) for label in tables], rows)
+    columns = [(LABELS[label], {"labels": label}) for label in tables]
+    shown = score_grid(caption, ("model", "metric"), columns, rows, "dots")
     return Section(
         "headline", "What is shown, as judged, as corrected, as true",
         "ALIGN is the share of what should be shown that is shown, HAL the share of what is shown that nothing asks "
         "for (less is better), EXAG how much more stereotypical images are than real ones (less is better).",
-        (drawn(shown, "dots"),), strips=_examples(run),
+        (shown,), strips=_examples(run),
     )  # fmt: skip
 
 
@@ -81,10 +81,10 @@ def gaps(run: RunFolders) -> Section | None:
         return None
     columns = [(name, {"labels": label}) for label, name in LABELS.items() if label in table["labels"].to_list()]
     grids = tuple(
-        drawn(score_grid(f"Gaps, {pair}", ("model", "metric"), columns, [
+        score_grid(f"Gaps, {pair}", ("model", "metric"), columns, [
             ((model, METRICS[metric]), {"group": pair, "model": model, "of_metric": metric}, table)
             for model in run.models for metric in MAIN
-        ]), "dots", "difference of scores")
+        ], "dots", "difference of scores")
         for pair in values_in(table, "group")
     )  # fmt: skip
     lead = "Above 0 the first group of countries scores more; GN is the Global North, GS the South."
@@ -99,7 +99,7 @@ def _by_group(run: RunFolders, ahead: pl.DataFrame) -> Section:
     return Section(
         "models", "Models and groups of countries", "As judged. DDIV and SDIV: how evenly, and how much more, several "
         "images of a prompt show than one.",
-        (drawn(score_grid("Scores by model and group", ("model", "countries"), columns, rows), "dots"),),
+        (score_grid("Scores by model and group", ("model", "countries"), columns, rows, "dots"),),
     )  # fmt: skip
 
 
@@ -121,8 +121,8 @@ def followed(run: RunFolders) -> Section | None:
     ]
     lines = {rating: list(_lines(table, rating)) for rating in SCALES}
     grids = [
-        drawn(score_grid(f"Spearman correlation with people's rating {rating}", "metric", columns,
-                         [(name, whole, part) for name, part in found]), "dots", "correlation")
+        score_grid(f"Spearman correlation with people's rating {rating}", "metric", columns,
+                   [(name, whole, part) for name, part in found], "dots", "correlation")
         for rating, found in lines.items()
     ]  # fmt: skip
     grids += [
@@ -204,10 +204,8 @@ def _by_dimension(run: RunFolders, countries: Sequence[str]) -> Section:
     table = with_params(run.needed(folders.BREAKDOWN, SCORES), "dimension").filter(metric="align")
     columns = [(dimension, {"dimension": dimension}) for dimension in DIMENSIONS]
     grids = tuple(
-        drawn(score_grid(
-            "All models" if model == ALL else model, "country", columns,
-            [(name_of(iso), {"model": model, "country": iso}, table) for iso in countries],
-        ), "heat")
+        score_grid("All models" if model == ALL else model, "country", columns,
+                   [(name_of(iso), {"model": model, "country": iso}, table) for iso in countries], "heat")
         for model in (ALL, *run.models)
     )  # fmt: skip
     return Section("dimensions", "Countries and dimensions", "ALIGN by dimension, as judged, each prompt alike.", grids)
@@ -254,21 +252,18 @@ def _matrix(run: RunFolders) -> Section | None:
                         b_of="with.params.of", method="method")  # fmt: skip
     table = table.filter(pl.col("group").is_null(), method="spearman")
     found: dict[tuple[str, str], float] = {}
-    for row in table.filter(pl.col("a") != "empty", pl.col("b") != "empty").iter_rows(named=True):
-        pair = tuple(_series_name(row, side) for side in ("a", "b"))
-        found[pair[0], pair[1]] = found[pair[1], pair[0]] = row["value"]
+    a, b = (
+        pl.coalesce(pl.format("{} by {}", f"{side}_of", f"{side}_by"), pl.col(side).replace(METRICS)) for side in "ab"
+    )
+    named = table.filter(pl.col("a") != "empty", pl.col("b") != "empty").select("value", a=a, b=b)
+    for value, one, other in named.iter_rows():
+        found[one, other] = found[other, one] = value
     names = [name for name in dict.fromkeys(name for pair in found for name in pair) if "one person" not in name]
     shown = grid("Spearman correlations over images", ("metric", *names), (
         (a, (Cell("1") if a == b else number(found.get((a, b))) for b in names)) for a in names
     ))  # fmt: skip
     lead = "How metrics follow each other, over all models: what raises one may raise or lower another."
     return Section("matrix", "How the metrics relate", lead, (shown,), matrix_picture(names, found))
-
-
-def _series_name(row: Mapping[str, Any], side: str) -> str:
-    """Name one of two series."""
-    metric = str(row[side])
-    return METRICS.get(metric, metric) if row[f"{side}_by"] is None else f"{row[f'{side}_of']} by {row[f'{side}_by']}"
 
 
 def descriptors(run: RunFolders) -> Section:
@@ -349,6 +344,8 @@ def ablations() -> Section:
 
 TITLE = "How well do these models know social activities?"
 STATED = ("ahead", "judged-…", "corrected-gaps", "breakdown", "meta")
+ONE_GROUP = "Gaps are left out: all countries are of one group of the scheme, or of none."
+OF_RATINGS = "EXAG, and with it FAITH, is put right by people's rating of it, of which 1 to 5 stand for 0 to 1."
 
 
 def _cultivate_page(run: RunFolders) -> SectionPage:
@@ -363,8 +360,13 @@ def _cultivate_page(run: RunFolders) -> SectionPage:
         headline(run, ahead, corrected, truth), gaps(run), _by_group(run, ahead), followed(run),
         _by_dimension(run, countries), _categories(run), _matrix(run), descriptors(run), _accuracy(run), ablations(),
     ]  # fmt: skip
+    variants = run.variants(folders.JUDGED_BY)
+    caveats = [] if run.has(roles.GAPS) else [ONE_GROUP]
+    caveats += not_put_right(run, folders.MARKS, {"": "People's marks"})
+    caveats += not_put_right(run, folders.JUDGED_BY, {name: name.upper() for name in variants})
+    caveats += [OF_RATINGS] * bool(variants)
     sentences = verdict(ahead, corrected, truth, tuple(run.models))
-    return section_page(run, TITLE, map(name_of, countries), sentences, _not_corrected(run), sections, STATED)
+    return section_page(run, TITLE, map(name_of, countries), sentences, caveats, sections, STATED)
 
 
 def verdict(
@@ -380,17 +382,6 @@ def verdict(
     yield from sentences_on([people, *others])
     if not people.order:
         yield judge_stands(asked=corrected is not None)
-
-
-def _not_corrected(run: RunFolders) -> Iterator[str]:
-    """Explain why there are no gaps, which answers of people did not count, and which scores they did not correct."""
-    if not run.has(roles.GAPS):
-        yield "Gaps are left out: all countries are of one group of the scheme, or of none."
-    yield from not_put_right(run, folders.MARKS, {"": "People's marks"})
-    variants = run.variants(folders.JUDGED_BY)
-    yield from not_put_right(run, folders.JUDGED_BY, {name: name.upper() for name in variants})
-    if variants:
-        yield "EXAG, and with it FAITH, is put right by people's rating of it, of which 1 to 5 stand for 0 to 1."
 
 
 CULTIVATE_PAGE = SectionReport("scene-report", 12, _cultivate_page, (folders.AHEAD_TRUTH,))

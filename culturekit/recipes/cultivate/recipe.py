@@ -37,7 +37,6 @@ from culturekit.core.inputs import roles as named_roles
 from culturekit.core.roles import REAL_IMAGES
 from culturekit.core.run import Run
 from culturekit.core.schemas import DESCRIPTORS, PROMPTS, STEREOTYPES
-from culturekit.core.stage import Stage
 from culturekit.core.yaml_source import StrictModel, not_empty
 from culturekit.generation.backend import BACKENDS
 from culturekit.generation.runner import ImagePlan
@@ -255,9 +254,6 @@ class Wordings(StrictModel):
         return None if given is None else Path(given)
 
 
-SHIPPED = Wordings()
-
-
 class Cultivate(AskingRecipe):
     """How well models know social activities of countries: AHEaD, from pages about them to the report."""
 
@@ -378,11 +374,17 @@ def wire(recipe: Cultivate, run: Run) -> None:
     add_sections_report(run, CULTIVATE_PAGE)
 
 
-def wire_ground(run: Run, ground: Ground, llm: Llm, words: Wordings = SHIPPED) -> None:
+def wire_ground(run: Run, ground: Ground, llm: Llm, words: Wordings) -> None:
     """Add the stages from pages to prompts, descriptors and stereotypes; each can be planned before the others ran."""
     add = partial(add_asking, run, llm)
     grid: Any = {"grid": ground.countries, "per_category": ground.per_category}
-    sources = run.add(read_stage(run, ground), folders.SOURCES)
+    if ground.pages is not None:
+        reads = page_list.read.stage(Path(ground.pages), contact=ground.contact)
+    else:  # those about the simulated world are written by a stage before
+        run.add(simulated_pages_stage(countries=ground.countries), folders.PAGES)
+        folder = run.folder(folders.PAGES)
+        reads = replace(page_list.read.stage(folder / "pages.yaml"), inputs={"pages": folder, **country_files()})
+    sources = run.add(reads, folders.SOURCES)
     reading = partial(extracting.extract.stage, sources, reader=ground.reader, wording=words.file("activities"))
     merging = extracting.merge.stage(
         add(reading, folders.MENTIONS), sources, countries=ground.countries, per_category=ground.per_category,
@@ -399,15 +401,6 @@ def wire_ground(run: Run, ground: Ground, llm: Llm, words: Wordings = SHIPPED) -
     add(refining, folders.DESCRIPTORS)
     naming = partial(stereotypes.stage, prompts, proposer=ground.stereotypes, wording=words.file("stereotypes"), **grid)
     add(naming, folders.STEREOTYPES)
-
-
-def read_stage(run: Run, ground: Ground) -> Stage:
-    """Give the stage that reads pages; those about the simulated world are written by one before it."""
-    if ground.pages is not None:
-        return page_list.read.stage(Path(ground.pages), contact=ground.contact)
-    run.add(simulated_pages_stage(countries=ground.countries), folders.PAGES)
-    folder = run.folder(folders.PAGES)
-    return replace(page_list.read.stage(folder / "pages.yaml"), inputs={"pages": folder, **country_files()})
 
 
 def _wire_real(recipe: Cultivate, run: Run) -> None:

@@ -47,14 +47,10 @@ def inclusion_page(run: RunFolders) -> SectionPage:
     sections = [_corrected(run, shown), *_realism(run, regions), _extractors(run), _names(run, regions),
                 *_seen(run, shown), *_agreement(run), *_compared(run, shown)]  # fmt: skip
     pictures = (roles.IMAGES, folders.PLAIN)
-    return section_page(run, TITLE, regions, _verdict(run), _caveats(run), sections, STATED, pictures=pictures)
-
-
-def _caveats(run: RunFolders) -> Iterator[str]:
-    """Say what people's answers do not carry."""
-    yield from not_put_right(run, folders.MARKS, {"": "People's answers"})
-    names = {variant: f"Corrections ({variant})" for variant in run.variants(folders.JUDGED)}
-    yield from not_put_right(run, folders.JUDGED, names)
+    corrected = {variant: f"Corrections ({variant})" for variant in run.variants(folders.JUDGED)}
+    caveats = (*not_put_right(run, folders.MARKS, {"": "People's answers"}),
+               *not_put_right(run, folders.JUDGED, corrected))  # fmt: skip
+    return section_page(run, TITLE, regions, _verdict(run), caveats, sections, STATED, pictures=pictures)
 
 
 def _scores_of(run: RunFolders, role: roles.Role, model: str = "", variant: str = "", **params: str) -> pl.DataFrame:
@@ -150,11 +146,11 @@ def _realism(run: RunFolders, regions: Sequence[str]) -> Iterator[Section]:
         table = _scores_of(run, folders.REALISM, variant=name).filter(pl.col("concept").is_null())
         rows: Sources = [(model, {"model": model}, table) for model in run.models]
         together = [(title, {"metric": metric, "group": None}) for metric, title in PRDC.items()]
-        grids.append(drawn(score_grid(f"By {name}, all regions together", "model", together, rows), "dots", "score"))
+        grids.append(score_grid(f"By {name}, all regions together", "model", together, rows, "dots", "score"))
         for metric in ("prdc_precision", "prdc_coverage"):
             only: Sources = [(model, {"model": model, "metric": metric}, table) for model in run.models]
             caption = f"{PRDC[metric].capitalize()} by {name}, by region"
-            grids.append(drawn(score_grid(caption, "model", _in_regions(regions), only), "dots", PRDC[metric]))
+            grids.append(score_grid(caption, "model", _in_regions(regions), only, "dots", PRDC[metric]))
     k = {run.manifest(folders.REALISM, variant=name).options["k"] for name in run.variants(folders.REALISM)}
     lead = ("Precision is the share of images that lie among photographs, coverage that of photographs with an image "
             "near them. Of each object and region as many photographs are drawn as the fewest has. Near is within "
@@ -187,7 +183,7 @@ def _names(run: RunFolders, regions: Sequence[str]) -> Section:
     ):
         alone = {model: _scores_of(run, role, model).filter(metric=metric) for model in (REAL_IMAGES, *run.models)}
         rows: Sources = [(model, {"concept": None}, table) for model, table in alone.items()]
-        grids.append(drawn(score_grid(caption, "model", columns, rows), "dots", caption.partition(" of ")[0]))
+        grids.append(score_grid(caption, "model", columns, rows, "dots", caption.partition(" of ")[0]))
     for role, caption in ((folders.REGIONS, "region"), (folders.OBJECTS, "object")):
         grids += _said_yes(run, role, f"annotations that see the {caption}, by its CLIPScore, in steps from")
     lead = "Region-CLIPScore favours clichés over photographs: more of it is not better."
@@ -208,7 +204,7 @@ def _said_yes(run: RunFolders, role: roles.Role, caption: str) -> Iterator[Grid]
     for model in tables:
         rows: Sources = [(f"people in {pool}", {"model": model, "pool": pool}, scores)
                          for pool in every["pool"].unique().sort()]  # fmt: skip
-        yield drawn(score_grid(f"{model}: {caption}", "images", buckets, rows), "curves", "share that sees it")
+        yield score_grid(f"{model}: {caption}", "images", buckets, rows, "curves", "share that sees it")
 
 
 def _seen(run: RunFolders, shown: Gallery) -> Iterator[Section]:
@@ -250,13 +246,13 @@ def _seen_grids(table: pl.DataFrame, run: RunFolders) -> Iterator[Grid]:
             rates = alone.filter(metric="in_region_rate", target=target)
             rows: Sources = [(f"{source}, {people}", {"model": source, "side": side}, rates)
                              for source in sources for side, people in SIDES.items()]  # fmt: skip
-            seen = score_grid(f"Annotations that see the region in the {target}, by {level}", "images", places, rows)
-            yield drawn(seen, "dots" if level == "region" else "heat", "share of annotations")
+            yield score_grid(f"Annotations that see the region in the {target}, by {level}", "images", places, rows,
+                             "dots" if level == "region" else "heat", "share of annotations")  # fmt: skip
     shown = table.filter(pl.col("concept").is_null(), metric="object_seen")
     rows = [(f"{source}, people in {pool}", {"model": source, "pool": pool}, shown)
             for source in sources for pool in values_in(table, "pool")]  # fmt: skip
-    seen = score_grid("Annotations that see the object", "images", _in_regions(values_in(table, "group")), rows)
-    yield drawn(seen, "heat")
+    regions = _in_regions(values_in(table, "group"))
+    yield score_grid("Annotations that see the object", "images", regions, rows, "heat")
 
 
 def _sources_of(table: pl.DataFrame, run: RunFolders) -> list[str]:
@@ -288,7 +284,7 @@ def _by_reference(table: pl.DataFrame, run: RunFolders) -> Iterator[Grid]:
                          for source in _sources_of(alike, run) for reference in values_in(alike, "reference")
                          if not alike.filter(model=source, reference=reference).is_empty()]  # fmt: skip
         columns = _in_regions(values_in(alike, "group"))
-        yield drawn(score_grid("Pairs that agree on likeness, by reference", "images", columns, rows), "dots", "share")
+        yield score_grid("Pairs that agree on likeness, by reference", "images", columns, rows, "dots", "share")
 
 
 def _agreement_grids(table: pl.DataFrame, run: RunFolders, metrics: Sequence[str], task: str = "") -> Iterator[Grid]:
@@ -302,7 +298,7 @@ def _agreement_grids(table: pl.DataFrame, run: RunFolders, metrics: Sequence[str
         ]
         if rows:
             title = "Fleiss' kappa" if metric == "location_kappa" else "Pairs that agree"
-            yield drawn(score_grid(f"{title}{task}", "images", questions, rows), "heat")
+            yield score_grid(f"{title}{task}", "images", questions, rows, "heat")
 
 
 def _compared(run: RunFolders, shown: Gallery) -> Iterator[Section]:
@@ -318,22 +314,20 @@ def _compared(run: RunFolders, shown: Gallery) -> Iterator[Section]:
         rows: Sources = [(f"people in {pool}", {"extractor": name, "pool": pool, "group": region}, chosen)
                          for pool in values_in(chosen, "pool")]  # fmt: skip
         title = f"By {name}, {region or 'all regions'}: how often the closer image is chosen, by distance from"
-        closer = score_grid(title, "people", further, rows)
-        grids.append(drawn(closer, "curves", "share that chooses the closer"))
+        grids.append(score_grid(title, "people", further, rows, "curves", "share that chooses the closer"))
     for name in run.variants(folders.REALISM):
         rows = [(f"people in {pool}, the {side} one more alike", {"extractor": name, "pool": pool, "chosen": side},
                  table.filter(metric="appeal_by_distance"))
                 for side in ("closer", "further") for pool in values_in(chosen, "pool")]  # fmt: skip
         title = f"By {name}, how often the more alike image appeals more, too, by distance from"
-        appeal = score_grid(title, "people", further, rows)
-        grids.append(drawn(appeal, "curves", "share to whom it appeals more"))
+        grids.append(score_grid(title, "people", further, rows, "curves", "share to whom it appeals more"))
     alike, among = table.filter(metric="appeal_with_similarity"), "Appealing images that lie among photographs"
     for about, caption, column in ((alike, "The more alike image is the more appealing one, too", "group"),
                                    (inside, among, "group"), (inside, f"{among}, by object", "concept")):  # fmt: skip
         rows = [(f"{source}, people in {pool}", {"model": source, "pool": pool}, about)
                 for source in _sources_of(about, run) for pool in values_in(about, "pool")]  # fmt: skip
-        each = score_grid(caption, "images", [(one, {column: one}) for one in values_in(about, column)], rows)
-        grids.append(drawn(each, "dots", "share of answers") if each.rows else each)
+        columns = [(one, {column: one}) for one in values_in(about, column)]
+        grids.append(score_grid(caption, "images", columns, rows, "dots", "share of answers"))
     lead = "Distances are divided by each extractor's largest; only bins that every extractor reaches are shown."
     strips = shown.strip("Triplets on which all people choose alike, and on which they are split", _triplets(run))
     yield Section("compared", "Which image is closer, and which more appealing?", lead,

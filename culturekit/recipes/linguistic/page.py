@@ -147,8 +147,8 @@ def _dialect_section(run: RunFolders, shown: Gallery) -> Section | None:
     columns: list[tuple[str, Where]] = [(name, {"metric": "dialect_score", "group": name}) for name in both]
     columns.append((" − ".join(both), {"metric": "dialect_gap"}))
     grids = tuple(
-        drawn(score_grid(what, "model", columns, [(model, {"model": model, **where}, scores) for model in run.models]),
-              "dots", "score of either dialect, and their gap")
+        score_grid(what, "model", columns, [(model, {"model": model, **where}, scores) for model in run.models],
+                   "dots", "score of either dialect, and their gap")
         for what, where, scores in sources
     )  # fmt: skip
     lead = ("A gap is paired by prompt, with an interval over prompts. A scorer that reads words as they stand is "
@@ -222,8 +222,7 @@ def _heat_section(run: RunFolders) -> Section | None:
         if found:
             groups = values_in(found[0][2].filter(metric="neutral_similarity"), "group")
             similar = [(group, {"metric": "neutral_similarity", "group": group}) for group in groups]
-            alike = score_grid(f"Similarity of neutral pictures, {what}", "model", similar, found)
-            grids.append(drawn(alike, "heat"))
+            grids.append(score_grid(f"Similarity of neutral pictures, {what}", "model", similar, found, "heat"))
             spreads: list[tuple[str, Where]] = [(name, {"metric": f"neutral_{key}"}) for name, key in spread.items()]
             grids.append(score_grid(f"Spread over groups, {what}", "model", spreads, found))
     return Section("neutral", "What is neutral to a model?", OF_THE_MAP, tuple(grids)) if grids else None

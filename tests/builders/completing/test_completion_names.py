@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culturekit.builders.completing.completion_names import (
-    SLUG,
     Found,
     KnownItem,
     KnownTables,
@@ -22,7 +21,7 @@ from culturekit.builders.completing.completion_names import (
     stripped_name,
 )
 from culturekit.builders.country_names import case_folds, folded, loose_key, loose_key_of, names_among, without_accents
-from culturekit.core.schemas import CANDIDATES, KEPT
+from culturekit.core.schemas import CANDIDATES, KEPT, OF_A_MODEL
 from culturekit.core.tables import slices_of
 from tests.builders.completion_world import BRAZIL, DISH, JAPAN, dish, world
 from tests.effort import SHARED_FIXTURE
@@ -75,7 +74,7 @@ def test_ids_are_unique_and_the_same_each_time(given_names: list[tuple[str, str]
     ids = mint()
     assert ids == mint()
     assert len(set(ids)) == len(ids)
-    assert all(own.startswith(SLUG) and " " not in own for own in ids)
+    assert all(own.startswith(OF_A_MODEL) and " " not in own for own in ids)
 
 
 def test_another_artifact_of_a_name_says_its_concept_then_its_country_then_a_number() -> None:

@@ -1,6 +1,6 @@
 """Matches and audits of models whose true labels are known."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -9,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from culturekit.core.schemas import AUDITS
+from culturekit.metrics import audit_sample
 from culturekit.metrics.corrected import audit_sampling as audit_forecast
 from culturekit.metrics.corrected import imputed_prompts
 from tests.scores.picture_tables import match_table
@@ -67,6 +68,19 @@ def audits_of(
         for image, country in truth.items()
     ]
     return pl.DataFrame(rows, schema=AUDITS.schema, orient="row")
+
+
+def shown_by(matches: pl.DataFrame, truth: Sequence[str | None]) -> dict[str, str | None]:
+    """Say by its id what each image shows."""
+    return dict(zip(matches["image_id"].to_list(), truth, strict=True))
+
+
+def audited(
+    matches: pl.DataFrame, shown: Mapping[str, str | None], *, n: int, rng: np.random.Generator
+) -> pl.DataFrame:
+    """Draw images for an audit, and let one rater say what each shows."""
+    drawn = audit_sample(matches, n=n, rng=rng)["image_id"].to_list()
+    return audits_of({image: shown[image] for image in drawn})
 
 
 def mapped_with_error(truth: list[str | None], *, accuracy: float, rng: np.random.Generator) -> list[str | None]:

@@ -29,7 +29,15 @@ from culturekit.metrics.corrected.looks import (
     settled_pairs,
     whole_looks,
 )
-from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, few_rounds, mapped_with_error, matches_of
+from tests.metrics.corrected.audits_by_hand import (
+    COUNTRIES,
+    audited,
+    audits_of,
+    few_rounds,
+    mapped_with_error,
+    matches_of,
+    shown_by,
+)
 
 LABELS = tuple(f"C{number:02d}" for number in range(24))
 
@@ -137,12 +145,11 @@ def world(name: str) -> tuple[pl.DataFrame, dict[str, str | None], float]:
     rng = np.random.default_rng(1)
     truth: list[str | None] = [COUNTRIES[c] for c in rng.choice(6, p=shares, size=images)]
     matches = matches_of(mapped_with_error(truth, accuracy=accuracy, rng=rng), prompts=prompts)
-    return matches, dict(zip(matches["image_id"].to_list(), truth, strict=True)), accuracy
+    return matches, shown_by(matches, truth), accuracy
 
 
 def audit(matches: pl.DataFrame, truth: dict[str, str | None], n: int, seed: int) -> pl.DataFrame:
-    drawn = audit_sample(matches, n=n, rng=np.random.default_rng([n, seed]))["image_id"].to_list()
-    return audits_of({image: truth[image] for image in drawn})
+    return audited(matches, truth, n=n, rng=np.random.default_rng([n, seed]))
 
 
 def seen(matches: pl.DataFrame, truth: dict[str, str | None], n: int, times: int) -> float:
@@ -264,7 +271,7 @@ def test_a_model_of_even_labels_is_forecast_as_wide_as_it_is() -> None:
         rng = np.random.default_rng(seed)
         truth: list[str | None] = [COUNTRIES[c] for c in rng.integers(6, size=400)]
         matches = matches_of(mapped_with_error(truth, accuracy=0.85, rng=rng), prompts=1)
-        known = dict(zip(matches["image_id"].to_list(), truth, strict=True))
+        known = shown_by(matches, truth)
         told = audit_forecast(matches, weights=COUNTRY, accuracy=0.875, rng=np.random.default_rng(seed)).width(150)
         widths.append((told, seen(matches, known, 150, 3)))
     said, found = np.sqrt(np.square(widths).mean(axis=0))

@@ -23,7 +23,14 @@ from culturekit.metrics.corrected.audit_sampling import batch_forecast
 from culturekit.metrics.corrected.audited_counts import RaterModel
 from culturekit.metrics.corrected.batch_audit import AuditedBatches, batches_diversity
 from culturekit.metrics.statistics.intervals import Interval
-from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
+from tests.metrics.corrected.audits_by_hand import (
+    COUNTRIES,
+    audited,
+    audits_of,
+    mapped_with_error,
+    matches_of,
+    shown_by,
+)
 
 # What is refused does not depend on how near the numbers come
 pytestmark = pytest.mark.usefixtures("imputed_in_few_rounds")
@@ -42,7 +49,7 @@ class Audited:
         self.matches = matches_of(mapped, prompts=3, artifacts=[f"dish of {c}" for c in mapped]).with_columns(
             score=pl.Series(scores, dtype=pl.Float32)
         )
-        self.truth = dict(zip(self.matches["image_id"].to_list(), truth, strict=True))
+        self.truth = shown_by(self.matches, truth)
         self.sample = audit_sample(self.matches, n=n, rng=rng)
         self.audit = self.answers(self.sample["image_id"].to_list())
 
@@ -330,7 +337,7 @@ def world(seed: int, *, prompts: int = 24, right: float = 0.7) -> tuple[pl.DataF
     drawn = rng.dirichlet(np.full(len(COUNTRIES), 0.4), size=prompts)
     truth: list[str | None] = [COUNTRIES[rng.choice(len(COUNTRIES), p=drawn[k % prompts])] for k in range(prompts * 24)]
     matches = matches_of(mapped_with_error(truth, accuracy=right, rng=rng), prompts=prompts)
-    return matches, dict(zip(matches["image_id"].to_list(), truth, strict=True))
+    return matches, shown_by(matches, truth)
 
 
 def sample_of(matches: pl.DataFrame, batches: int, seed: int = 0) -> pl.DataFrame:
@@ -436,8 +443,7 @@ def test_batches_that_are_all_alike_leave_room_for_a_label_that_nobody_met() -> 
 
 def test_many_prompts_of_one_image_each_are_refused_where_the_mapping_errs_often() -> None:
     matches, truth = world(7, prompts=120, right=0.6)
-    drawn = audit_sample(matches, n=150, rng=np.random.default_rng(0))["image_id"]
-    audits = audits_of({image: truth[image] for image in drawn})
+    audits = audited(matches, truth, n=150, rng=np.random.default_rng(0))
     with pytest.raises(UsageError, match="does not tell how alike the images of a prompt are"):
         vendi_corrected(matches, audits, weights=COUNTRY, rng=np.random.default_rng(0))
 

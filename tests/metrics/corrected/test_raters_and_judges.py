@@ -15,7 +15,14 @@ from culturekit.metrics.corrected.audit_gates import DESIGN_UNKNOWN, ONE_RATER
 from culturekit.metrics.corrected.audited_counts import added_distance, audited_counts, audited_share, doubt_of
 from culturekit.metrics.corrected.judged_means import agreeing_pairs, marks_of_answers
 from culturekit.metrics.corrected.references import confusion_of, shares_by_em, skewed_limits
-from tests.metrics.corrected.audits_by_hand import CONTINENT, COUNTRIES, audits_of, mapped_with_error, matches_of
+from tests.metrics.corrected.audits_by_hand import (
+    CONTINENT,
+    COUNTRIES,
+    audits_of,
+    mapped_with_error,
+    matches_of,
+    shown_by,
+)
 from tests.oracles.rater_errors import raters_of
 
 COUNTRY = (0.0, 1.0, 0.0)
@@ -33,7 +40,7 @@ def generated(accuracy: float, *, images: int, seed: int) -> tuple[pl.DataFrame,
     rng = np.random.default_rng(seed)
     truth: list[str | None] = [COUNTRIES[label] for label in rng.choice(6, p=SHARES, size=images)]
     matches = matches_of(mapped_with_error(truth, accuracy=accuracy, rng=rng))
-    return matches, dict(zip(matches["image_id"].to_list(), truth, strict=True))
+    return matches, shown_by(matches, truth)
 
 
 def test_em_finds_the_shares_behind_a_known_confusion() -> None:

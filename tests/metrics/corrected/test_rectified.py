@@ -14,7 +14,7 @@ from scipy.special import polygamma
 from scipy.stats import beta, gamma, kstest, norm
 
 from culturekit.core.errors import UsageError
-from culturekit.metrics import audit_sample, vendi, vendi_corrected
+from culturekit.metrics import vendi, vendi_corrected
 from culturekit.metrics.corrected.audit_gates import NOTHING
 from culturekit.metrics.corrected.expected_diversity import ExpectedDiversity, expected_diversity
 from culturekit.metrics.corrected.imputed_prompts import (
@@ -39,7 +39,7 @@ from culturekit.metrics.corrected.rectified import (
     distances,
     slopes_of,
 )
-from tests.metrics.corrected.audits_by_hand import COUNTRIES, audits_of, mapped_with_error, matches_of
+from tests.metrics.corrected.audits_by_hand import COUNTRIES, audited, mapped_with_error, matches_of, shown_by
 
 COUNTRY = (0.0, 1.0, 0.0)
 SHARES = np.array([0.4, 0.2, 0.15, 0.1, 0.1, 0.05])
@@ -60,9 +60,7 @@ class Differing:
         of = np.arange(prompts * each) % prompts
         truth: list[str | None] = [COUNTRIES[rng.choice(6, p=self.shares[prompt])] for prompt in of]
         self.matches = matches_of(mapped_with_error(truth, accuracy=right, rng=rng), prompts=prompts)
-        of_image = dict(zip(self.matches["image_id"].to_list(), truth, strict=True))
-        drawn = audit_sample(self.matches, n=150, rng=rng)["image_id"].to_list()
-        self.audit = audits_of({image: of_image[image] for image in drawn})
+        self.audit = audited(self.matches, shown_by(self.matches, truth), n=150, rng=rng)
 
     def truth(self, size: int = 8) -> float:
         diversity = expected_diversity(size=size, continent=0.0, country=1.0, q=1.0, parents=[0] * 6)
@@ -86,18 +84,15 @@ def test_prompts_that_differ_are_corrected_whatever_their_size(
     assert abs(np.mean(errors)) < 0.025  # it was +.08 with 40 images, and -.01 with 39
 
 
-@pytest.mark.parametrize("audited", [50, 150])
-def test_a_model_that_shows_all_countries_evenly_is_not_taken_to_show_nothing(audited: int) -> None:
+@pytest.mark.parametrize("images", [50, 150])
+def test_a_model_that_shows_all_countries_evenly_is_not_taken_to_show_nothing(images: int) -> None:
     errors = []
     for seed in range(4):
         rng = np.random.default_rng(seed)
         truth: list[str | None] = [COUNTRIES[label] for label in rng.integers(6, size=400)]
         matches = matches_of(truth, prompts=1)
-        drawn = audit_sample(matches, n=audited, rng=rng)["image_id"].to_list()
-        of_image = dict(zip(matches["image_id"].to_list(), truth, strict=True))
-        answer = vendi_corrected(
-            matches, audits_of({image: of_image[image] for image in drawn}), weights=COUNTRY, rng=rng
-        )
+        audit = audited(matches, shown_by(matches, truth), n=images, rng=rng)
+        answer = vendi_corrected(matches, audit, weights=COUNTRY, rng=rng)
         counts = np.array([[truth.count(country) for country in COUNTRIES]])
         diversity = expected_diversity(size=8, continent=0.0, country=1.0, q=1.0, parents=[0] * len(COUNTRIES))
         errors.append(answer.value - float(diversity.of_images(counts)[0]))
@@ -133,9 +128,7 @@ def test_where_people_saw_one_label_or_continent_the_lower_end_is_that_of_one_la
 ) -> None:
     truth = shown * (1200 // len(shown))
     matches = matches_of(mapped_with_error(truth, accuracy=accuracy, rng=np.random.default_rng(1)), prompts=3)
-    of_image = dict(zip(matches["image_id"].to_list(), truth, strict=True))
-    sample = audit_sample(matches, n=150, rng=np.random.default_rng(2))["image_id"].to_list()
-    audit = audits_of({image: of_image[image] for image in sample})
+    audit = audited(matches, shown_by(matches, truth), n=150, rng=np.random.default_rng(2))
     for seed in range(4):
         answer = vendi_corrected(matches, audit, weights=weights, rng=np.random.default_rng(seed))
         assert answer.low == 1 / 8
@@ -238,10 +231,10 @@ def test_countries_outside_the_space_are_labels_of_their_own() -> None:
     of = rng.integers(30, size=900)
     truth: list[str | None] = [countries[number] for number in of]
     matches = matches_of([countries[label] for label in np.where(of < 10, of, rng.integers(10, size=900))], prompts=3)
-    ids = audit_sample(matches, n=150, rng=rng)["image_id"].to_list()
-    of_image = dict(zip(matches["image_id"].to_list(), truth, strict=True))
-    audit = audits_of({image: of_image[image] for image in ids}).with_columns(continent=pl.lit("everywhere"))
-    matches = matches.with_columns(continent=pl.lit("everywhere"))
+    matches, audit = (
+        table.with_columns(continent=pl.lit("everywhere"))
+        for table in (matches, audited(matches, shown_by(matches, truth), n=150, rng=rng))
+    )
     diversity = expected_diversity(size=8, continent=0.0, country=1.0, q=1.0, parents=[0] * 30)
     true = float(diversity(np.full(30, 1 / 30))[0])
     answer = vendi_corrected(matches, audit, weights=COUNTRY, rng=rng)
@@ -372,9 +365,8 @@ def test_where_the_mapping_is_mostly_wrong_the_value_is_hardly_too_high() -> Non
         mapped = np.where(rng.random(1200) < 0.25, shown, rng.integers(20, size=1200))
         everywhere = pl.lit("everywhere").alias("continent")
         matches = matches_of([countries[label] for label in mapped], prompts=3).with_columns(everywhere)
-        drawn = audit_sample(matches, n=150, rng=rng)["image_id"].to_list()
-        names = dict(zip(matches["image_id"].to_list(), (countries[label] for label in shown), strict=True))
-        audits = audits_of({image: names[image] for image in drawn}).with_columns(everywhere)
+        names = shown_by(matches, [countries[label] for label in shown])
+        audits = audited(matches, names, n=150, rng=rng).with_columns(everywhere)
         answer = vendi_corrected(matches, audits, weights=(0.0, 1.0, 0.0), rng=rng)
         errors.append(answer.value - float(diversity(shares).mean()))
     assert abs(np.mean(errors)) < 0.018  # it was .025

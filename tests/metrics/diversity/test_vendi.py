@@ -40,7 +40,7 @@ from culturekit.metrics.diversity.label_spectra import (
     power_sum,
     tsallis_sums,
 )
-from culturekit.metrics.diversity.labels import Missing, combined, label_classes
+from culturekit.metrics.diversity.labels import Missing, label_classes
 from tests.oracles.vendi import coded, crossing_codes, dense_of_codes, kernel_of, nested_codes, score_of
 
 ORDERS = (0.1, 0.5, 0.95, 0.999999, 1.0, 1.000001, 1.05, 1.5, 2.0, 3.7, 50.0, math.inf)
@@ -188,23 +188,6 @@ def test_a_lazy_frame_says_what_the_frame_says(tmp_path: Path, codes: np.ndarray
         vendi_table(pl.LazyFrame({"continent": [1]}), weights=(0, 0, 1), q=1)
     with pytest.raises(UsageError, match="at least one"):
         vendi_table(plain.lazy().head(0), weights=(0, 0, 1), q=1)
-
-
-@pytest.mark.parametrize("codes", [NESTED, CROSSING, CROSSING * 10**9, np.zeros((7, 3), int)])
-def test_classes_are_counted(codes: np.ndarray) -> None:
-    rows, counts = np.unique(codes, axis=0, return_counts=True)
-    classes = label_classes(list(codes.T))
-    assert classes.labels.shape == rows.shape
-    np.testing.assert_array_equal(classes.counts, counts)
-    assert classes.items == len(codes)
-    np.testing.assert_array_equal(combined(list(classes.labels.T)), np.sort(combined(list(classes.labels.T))))
-    order = np.random.default_rng(0).permutation(len(codes))
-    shuffled = label_classes(list(codes[order].T))
-    np.testing.assert_array_equal(shuffled.labels, classes.labels)
-    np.testing.assert_array_equal(shuffled.counts, classes.counts)
-    pairs, pair_counts = np.unique(codes[:, :2], axis=0, return_counts=True)
-    np.testing.assert_array_equal(classes.on([0, 1]).labels, pairs)
-    np.testing.assert_array_equal(classes.on([0, 1]).counts, pair_counts)
 
 
 def features(items: int, width: int) -> NDArray[np.float64]:

@@ -48,6 +48,8 @@ def test_a_picture_of_one_swatch_has_its_tone(tone: int) -> None:
     assert skin_tone(plain(swatch)) == SkinTone(tone, swatch, 1.0)
     published = skin_tone(plain(swatch), detector="dall-eval")
     assert (published is None) == (tone not in (4, 5, 6, 7))
+    assert "only 4 to 7 pass it" in TONE_WARNINGS["dall-eval"]
+    assert "ita" not in TONE_WARNINGS
 
 
 def test_only_the_pixels_that_pass_are_averaged() -> None:
@@ -78,13 +80,6 @@ def test_transparent_pixels_do_not_count_and_stay_in_the_share() -> None:
     assert skin_tone(plain((160, 126, 86, 15))) is None
 
 
-def test_the_warning_names_the_swatches_that_the_published_rule_passes() -> None:
-    passing = [tone for tone in range(1, 11) if skin_tone(plain(tuple(MONK_TONES[tone - 1])), detector="dall-eval")]
-    assert passing == [4, 5, 6, 7]
-    assert "only 4 to 7 pass it" in TONE_WARNINGS["dall-eval"]
-    assert "ita" not in TONE_WARNINGS
-
-
 def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     picture = np.random.default_rng(1).integers(0, 256, (200, 150, 3), dtype=np.uint8)
     whole = skin_tone(picture)
@@ -107,16 +102,12 @@ def test_the_nearest_tone_is_by_the_sum_of_differences_and_the_first_of_equals()
 def test_a_histogram_counts_pictures_and_sums_to_one() -> None:
     histogram = tone_histogram([1, 1, 3, 10])
     assert histogram.tolist() == [0.5, 0, 0.25, 0, 0, 0, 0, 0, 0, 0.25]
-    reference = np.histogram([1, 1, 3, 10], bins=np.arange(0.5, 11))[0] / 4
-    assert (histogram == reference).all()
 
 
 def test_one_tone_only_is_0_3_and_0_18_which_the_paper_prints_swapped() -> None:
     one_hot = np.eye(10)[4]
     spread = tone_spread(one_hot)
     assert (spread.std, spread.mad) == pytest.approx((0.3, 0.18))
-    printed = {"MAD": 0.3, "STD": 0.18}
-    assert (printed["MAD"], printed["STD"]) == pytest.approx((spread.std, spread.mad))
 
 
 @given(st.lists(st.integers(1, 10), min_size=1, max_size=60))

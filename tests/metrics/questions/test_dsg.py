@@ -27,6 +27,7 @@ def test_a_child_of_a_parent_answered_no_scores_zero_by_the_parents_own_answer()
 def test_an_image_with_an_unanswered_question_has_no_score() -> None:
     found = dsg_score([[1.0, math.nan, 1.0, 1.0], [1.0, 1.0, 1.0, 0.0]], CHAIN)
     assert found.answered.tolist() == [False, True]
+    assert found.valid.all()  # no parent was answered no
     assert math.isnan(found.value[0]) and found.value[1] == 0.75
     assert np.isnan(found.scores[0]).all()
 

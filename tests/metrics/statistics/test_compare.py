@@ -195,6 +195,17 @@ def test_over_countries_each_country_counts_the_same() -> None:
     assert unpaired.interval.high > unpaired.interval.low
 
 
+@pytest.mark.parametrize("paired", [True, False])
+def test_over_countries_prompts_of_one_side_enter_unpaired_only(paired: bool) -> None:
+    a, b = rng(12).normal(size=30), rng(13).normal(size=30)
+    keys, places = [f"p{number:02}" for number in range(30)], ["X"] * 20 + ["Y"] * 10
+    sides = {"clusters": (keys, keys[5:]), "countries": (places, places[5:])}
+    answer = compare_over_countries(a, b[5:], **sides, paired=paired, rng=rng())  # type: ignore[arg-type]
+    first = a[5 if paired else 0 : 20].mean() - b[5:20].mean()
+    assert answer.difference == pytest.approx((first + a[20:].mean() - b[20:].mean()) / 2)
+    assert (answer.n, answer.common, answer.left_out) == ((25, 25, 5) if paired else (30, 25, 0))
+
+
 def test_over_countries_the_p_value_is_that_of_all_sign_patterns() -> None:
     keys, places = [f"p{number:02}" for number in range(8)], ["X"] * 6 + ["Y"] * 2
     answer = compare_over_countries(A[:8], B[:8], clusters=(keys, keys), countries=(places, places), rng=rng())
@@ -226,29 +237,16 @@ GROUP_GAP_PROMPTS = np.tile(np.repeat(np.arange(6), 2), 5)
 VALUES = rng(1).normal(size=60) + (GROUPS == "GN")
 
 
-def gap(values: np.ndarray = VALUES, *, target: Target = "population", confidence: float = 0.95) -> Comparison:
-    return group_gap(
-        values,
-        groups=GROUPS,
-        first="GN",
-        second="GS",
-        countries=COUNTRIES,
-        prompts=GROUP_GAP_PROMPTS,
-        target=target,
-        confidence=confidence,
-    )
+EVERY = np.full(60, True)
+
+
+def gap(values: np.ndarray = VALUES, *, of: np.ndarray = EVERY, groups: np.ndarray = GROUPS, **more: Any) -> Comparison:
+    chosen = {"groups": groups[of], "countries": COUNTRIES[of], "prompts": GROUP_GAP_PROMPTS[of]}
+    return group_gap(values[of], **chosen, first="GN", second="GS", **more)
 
 
 def test_one_country_a_group_is_welchs_test_of_prompt_means() -> None:
-    keep = np.isin(COUNTRIES, ["DE", "IN"])
-    answer = group_gap(
-        VALUES[keep],
-        groups=GROUPS[keep],
-        first="GN",
-        second="GS",
-        countries=COUNTRIES[keep],
-        prompts=GROUP_GAP_PROMPTS[keep],
-    )
+    answer = gap(of=np.isin(COUNTRIES, ["DE", "IN"]))
     means = [VALUES[country == COUNTRIES].reshape(6, 2).mean(axis=1) for country in ("DE", "IN")]
     welch = stats.ttest_ind(*means, equal_var=False)
     limits = welch.confidence_interval(0.95)
@@ -299,19 +297,8 @@ def test_countries_count_the_same_however_many_prompts_they_have() -> None:
 
 
 def test_a_third_group_is_left_alone() -> None:
-    groups = np.where(COUNTRIES == "BR", "other", GROUPS)
-    answer = group_gap(
-        VALUES, groups=groups, first="GN", second="GS", countries=COUNTRIES, prompts=GROUP_GAP_PROMPTS, comparisons=3
-    )
-    keep = COUNTRIES != "BR"
-    alone = group_gap(
-        VALUES[keep],
-        groups=GROUPS[keep],
-        first="GN",
-        second="GS",
-        countries=COUNTRIES[keep],
-        prompts=GROUP_GAP_PROMPTS[keep],
-    )
+    answer = gap(groups=np.where(COUNTRIES == "BR", "other", GROUPS), comparisons=3)
+    alone = gap(of=COUNTRIES != "BR")
     assert answer.difference == alone.difference
     assert answer.left_out == 12
     assert answer.p_corrected == pytest.approx(min(1, 3 * alone.p))

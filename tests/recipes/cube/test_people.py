@@ -1,9 +1,8 @@
-"""A run with people in it: forms out, answers in, tables, correlations, the report, and what verify says of it."""
+"""People and judges in a recipe `cube`: forms, answers, and judges put right by answers."""
 
 import json
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,10 @@ from culturekit.core.inputs import manifest_of
 from culturekit.core.run import run_stage
 from culturekit.core.stage import Stage
 from culturekit.recipes.cube.keys import Recipe, load_recipe
+from culturekit.verify.verify_run import verify_run
 from tests.command_line import culturekit
 from tests.conftest import HeardProgress, HereEngine, recipe_here, stage_here, stages_of
+from tests.recipes.cube.test_realism_stages import judge_of, judging_server
 
 PEOPLE = Path(__file__).parents[2] / "fixtures/people.yaml"
 
@@ -107,55 +108,39 @@ def test_the_report_says_it_all_and_that_nobody_was_asked(people_run: Path) -> N
     assert f"{cell['mean'][0]:.2f} ± {cell['sd'][0]:.2f}" in section
 
 
-Frame = pl.DataFrame
-
-
-def more(column: str) -> Callable[[Frame], Frame]:
-    """Make the numbers of a column a little larger."""
-    return lambda frame: frame.with_columns(pl.col(column) * 1.01 + 0.01)
+def plain_recipe(tmp_path: Path, *settings: str) -> Recipe:
+    own, text = tmp_path / "recipe.yaml", PEOPLE.read_text(encoding="utf-8").split("annotations:")[0]
+    own.write_text(text + "scores: {size: 2}\n", encoding="utf-8")
+    return load_recipe(own, settings)
 
 
 def recipe(tmp_path: Path, **annotations: Any) -> Recipe:
-    own = tmp_path / "recipe.yaml"
-    own.write_text(
-        PEOPLE.read_text(encoding="utf-8").split("annotations:")[0] + "scores: {size: 2}\n", encoding="utf-8"
-    )
     given = ", ".join(f"{name}: {value}" for name, value in annotations.items())
-    return load_recipe(own, [f"annotations={{{given}}}"])
+    return plain_recipe(tmp_path, f"annotations={{{given}}}")
 
 
-def people_stages(asked: Recipe, root: Path) -> list[Stage]:
+def people_stages(asked: Recipe, root: Path) -> dict[str, Stage]:
     names = {"rated-sample", "to-rate", "simulated-answers", "taken-in", "ratings", "meta"}
-    return [stage for stage in stages_of(asked, root) if stage.name in names]
-
-
-def names(asked: Recipe, root: Path) -> list[str]:
-    return [stage.name for stage in people_stages(asked, root)]
+    return {stage.name: stage for stage in stages_of(asked, root) if stage.name in names}
 
 
 def test_forms_wait_for_answers_and_answers_find_their_forms(tmp_path: Path) -> None:
-    assert names(recipe(tmp_path), tmp_path) == ["rated-sample", "to-rate"]
+    assert list(people_stages(plain_recipe(tmp_path), tmp_path)) == []
+    assert list(people_stages(recipe(tmp_path), tmp_path)) == ["rated-sample", "to-rate"]
     (tmp_path / "answers.json").write_text("[]", encoding="utf-8")
     asked = recipe(tmp_path, files=f"[{tmp_path}/answers.json]")
-    assert names(asked, tmp_path) == ["rated-sample", "to-rate", "taken-in", "ratings", "meta"]
+    assert list(people_stages(asked, tmp_path)) == ["rated-sample", "to-rate", "taken-in", "ratings", "meta"]
 
 
 def test_tables_that_were_imported_before_need_no_forms(tmp_path: Path, people_run: Path) -> None:
     asked = recipe(tmp_path, files=f"[{people_run}/taken-in/annotations.parquet]", keep="[attention-failed]")
-    ratings, meta = people_stages(asked, tmp_path)
+    ratings, meta = people_stages(asked, tmp_path).values()
     assert (ratings.name, meta.name) == ("ratings", "meta")
     assert {"annotations", "items", "quarantine-0", "checks-0"} == set(ratings.inputs)
     assert ratings.options["keep"] == ("attention-failed",)
-
-
-def test_a_recipe_without_the_key_is_what_it_was(tmp_path: Path) -> None:
-    own = tmp_path / "recipe.yaml"
-    own.write_text(
-        PEOPLE.read_text(encoding="utf-8").split("annotations:")[0] + "scores: {size: 2}\n", encoding="utf-8"
-    )
-    plain = load_recipe(own)
-    assert plain.annotations is None
-    assert not {"to-rate", "ratings", "meta"} & {stage.name for stage in stages_of(plain, tmp_path)}
+    nobody = recipe(tmp_path, files=f"[{people_run}/taken-in/annotations.parquet]", only="[XX]")
+    with pytest.raises(UsageError, match="nobody is in a pool"):
+        stage_here(people_stages(nobody, tmp_path)["ratings"], tmp_path / "ratings")
 
 
 @pytest.mark.parametrize(
@@ -173,21 +158,13 @@ def test_what_does_not_fit_together_is_said(tmp_path: Path, annotations: dict[st
     if "keep" in annotations:
         annotations = {**annotations, "simulated": "{}"}
     with pytest.raises(CultureKitError, match=said):
-        names(recipe(tmp_path, **annotations), tmp_path)
-
-
-def test_pools_that_nobody_is_in_are_refused(tmp_path: Path, people_run: Path) -> None:
-    asked = recipe(tmp_path, files=f"[{people_run}/taken-in/annotations.parquet]", only="[XX]")
-    ratings = people_stages(asked, tmp_path)[0]
-
-    with pytest.raises(UsageError, match="nobody is in a pool"):
-        stage_here(ratings, tmp_path / "ratings")
+        people_stages(recipe(tmp_path, **annotations), tmp_path)
 
 
 def test_exports_named_in_a_recipe_are_answers_to_the_forms_of_the_run(people_run: Path, tmp_path: Path) -> None:
     run = Path(shutil.copytree(people_run, tmp_path / "people"))
     asked = recipe(tmp_path, files=f"[{people_run}/simulated-answers/answers.json]", out_of_region=1, prompts=24)
-    for stage in people_stages(asked, run)[:-1]:
+    for stage in list(people_stages(asked, run).values())[:-1]:
         done = run_stage(stage, run / stage.name, engine=HereEngine(), progress=HeardProgress(), replace=True)
         assert done.state == ("built" if stage.name == "ratings" else "reused"), stage.name
     for name in ("taken-in/annotations", "ratings/rating_table"):
@@ -241,3 +218,52 @@ def test_a_study_of_three_that_rests_on_one_says_so_first(people_run: Path, tmp_
     assert set(table(tmp_path / "kept", "ratings/annotations")["annotator"]) == {"Ana", "Cleo"}
     page = (tmp_path / "kept/report/report.html").read_text(encoding="utf-8")
     assert "3 people answered, and 2 of them count: Ana, Cleo." in page
+
+
+JUDGED = "annotations.judged={criterion: realism, lowest: 1, highest: 5}"
+OFFLINE = "faithfulness={scorers: [clipscore:embedded]}"
+
+
+def judged_recipe(*changes: str) -> Recipe:
+    return load_recipe(PEOPLE, [JUDGED, *changes])
+
+
+def test_judges_are_put_right_by_the_answers_that_count(tmp_path: Path) -> None:
+    stages = {stage.name: stage for stage in stages_of(judged_recipe(OFFLINE), tmp_path)}
+    judged = stages["judged"]
+    assert judged.kind == "score-judged"
+    assert {role: path.parent.name for role, path in judged.inputs.items()} == {
+        "values-0": "faithfulness", "annotations": "ratings", "sample": "rated-sample",
+    }  # fmt: skip
+    assert judged.options["criterion"] == "realism"
+    assert "judged" not in {stage.name for stage in stages_of(load_recipe(PEOPLE, [OFFLINE]), tmp_path)}
+
+
+@pytest.mark.endtoend
+def test_a_run_says_what_judges_say_and_what_people_would(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
+    with judging_server() as server:
+        asked = judged_recipe(
+            f"faithfulness={{vqascore: '{judge_of(server)}', per_prompt: 2}}",
+            "annotations.simulated={careless: 0}", "annotations.prompts=60", "concepts=[art, cuisine]",
+        )  # fmt: skip
+        recipe_here(asked, tmp_path / "run")
+    scores = pl.read_parquet(tmp_path / "run/judged/scores.parquet").filter(metric="vqascore", model="honest")
+    rows = [{**row, "about": json.loads(row["params"])} for row in scores.to_dicts()]
+    alone = next(row for row in rows if row["concept"] is None and row["about"]["labels"] == "judged")
+    corrected = {
+        row["about"]["pool"]: row for row in rows if row["concept"] is None and row["about"]["labels"] == "corrected"
+    }
+    people = pl.read_parquet(tmp_path / "run/ratings/annotations.parquet").filter(criterion="realism", in_region=True)
+    images = pl.read_parquet(tmp_path / "run/images-honest/images.parquet")
+    said = (people.filter(pl.col("item_id").is_in(images["image_id"].implode()))["value"] - 1) / 4
+    row = corrected["in-region"]
+    assert row["about"]["people"] >= 30
+    assert row["ci_low"] <= float(said.mean()) <= row["ci_high"]  # type: ignore[arg-type]
+    assert row["value"] != pytest.approx(alone["value"], abs=0.05)
+    page = (tmp_path / "run/report/report.html").read_text(encoding="utf-8")
+    assert "Put right by people" in page
+    assert f"{row['value']:.3f}" in page
+    verification = verify_run(tmp_path / "run")
+    assert [str(finding) for finding in verification.findings if finding.severity == "broken"] == []
+    assert {one.verdict for one in verification.verdicts if one.folder == "judged"} == {"verified"}

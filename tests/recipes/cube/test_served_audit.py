@@ -120,13 +120,6 @@ def test_an_audit_that_is_drawn_asks_about_the_images_of_the_run_or_says_about_w
         pass
 
 
-def test_a_run_that_takes_answers_of_a_file_is_refused(run_copy: Path) -> None:
-    record = run_copy / "recipe.json"
-    record.write_text(record.read_text(encoding="utf-8").replace('"audit":null', '"audit":{"file":"a.parquet"}'))
-    with pytest.raises(UsageError, match=r"takes the answers of a file; found audit.file: a.parquet"):
-        desk_of(run_copy).__enter__()
-
-
 def test_answers_stand_in_for_simulated_raters_but_not_for_a_file(run_copy: Path, tmp_path: Path) -> None:
     simulated = load_recipe(SMALL, ["audit={}"])
     assert "audit-broad" in {stage.name for stage in stages_of(simulated, run_copy)}
@@ -145,6 +138,10 @@ def test_answers_stand_in_for_simulated_raters_but_not_for_a_file(run_copy: Path
     stages = {stage.name: stage for stage in stages_of(of_file, run_copy)}
     assert stages["scores"].inputs["audits"] == tmp_path / "own.parquet"
     assert "audited-answers" not in stages
+    record = run_copy / "recipe.json"
+    record.write_text(record.read_text(encoding="utf-8").replace('"audit":null', '"audit":{"file":"a.parquet"}'))
+    with pytest.raises(UsageError, match=r"takes the answers of a file; found audit.file: a.parquet"):
+        desk_of(run_copy).__enter__()
 
 
 def test_the_next_run_takes_the_answers_in(run_copy: Path, small_recipe: Recipe) -> None:

@@ -1,4 +1,4 @@
-"""AHEaD from tables: each value recomputed image by image, whatever the order of the rows."""
+"""Scores of `cultivate`: equations by hand, the ladder of means, gaps, and what is not scored."""
 
 import json
 import math
@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 import pytest
+from scipy import stats
 
 from culturekit.core.errors import NothingScored, UsageError
 from culturekit.core.schemas import DESCRIPTOR_MATCHES, EXAGGERATIONS, SCORES, VALUES
@@ -29,9 +30,9 @@ from culturekit.metrics import (
     semantic_diversity,
 )
 from culturekit.metrics.ahead.matching import DEFAULT_TAU
-from culturekit.recipes.cultivate.scores import AheadOptions, AheadScores, ahead, how_scored, score_ahead
+from culturekit.metrics.statistics.intervals import Interval, Target, mean_of_means, simple_mean
+from culturekit.recipes.cultivate.scores import AheadOptions, AheadScores, ahead, how_scored, rungs, score_ahead
 from culturekit.scores.compare import ComparisonOptions, score_comparisons
-from culturekit.scores.family import Scored
 from culturekit.scores.gaps import GapOptions, score_gaps
 from tests.recipes.cultivate.ahead_world import DIMENSIONS, World, image_row, judgment_row, world
 from tests.scores.value_tables import params_of
@@ -217,42 +218,6 @@ def test_the_params_say_how_and_the_catalogue_knows_each_metric() -> None:
             assert (params["scorer"], params["reduce"]) == ("vqa", "mean")
 
 
-def test_without_stereotypes_there_is_neither_exaggeration_nor_faithfulness() -> None:
-    answer = scored(world(), replace(OPTIONS, real=None), stereotypes=False)
-    assert set(answer.scored.scores["metric"]) == {"align", "hal", "empty", "ddiv", "sdiv"}
-    assert answer.exaggerations.height == 0
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_the_order_of_rows_and_vectors_changes_nothing(seed: int) -> None:
-    drawn = world(seed=6)
-    first, mixed = scored(drawn), scored(drawn.shuffled(seed))
-    assert first.scored.scores.equals(mixed.scored.scores)
-    assert first.scored.values.equals(mixed.scored.values)
-    assert first.descriptors.equals(mixed.descriptors)
-    assert first.exaggerations.equals(mixed.exaggerations)
-    assert first.scored.left_out == mixed.scored.left_out
-
-
-def test_phrases_that_are_equal_when_normalised_count_once() -> None:
-    drawn = world(seed=7)
-    said = [{**row, "item": f"  {row['item'].upper()} "} for row in drawn.extracted if row["item"]]
-    asked = [{**row, "token": row["token"].replace(" ", "\u00a0 ")} for row in drawn.descriptors]
-    twice = replace(drawn, extracted=drawn.extracted + said, descriptors=drawn.descriptors + asked)
-    first, second = scored(drawn), scored(twice)
-    assert first.scored.scores.equals(second.scored.scores)
-    assert first.descriptors.equals(second.descriptors)
-
-
-def test_an_id_that_is_the_phrase_goes_before_one_that_becomes_it() -> None:
-    drawn = world(seed=7)
-    shouted = [name.upper() for name in drawn.ids]
-    more = replace(drawn, ids=[*shouted, *drawn.ids], vectors=np.concatenate([drawn.vectors[::-1], drawn.vectors]))
-    assert scored(more).scored.scores.equals(scored(drawn).scored.scores)
-    only = replace(drawn, ids=shouted)
-    assert scored(only).scored.scores.equals(scored(drawn).scored.scores)
-
-
 def test_tau_can_be_found_from_real_images() -> None:
     drawn = world(seed=8)
     hand = ByHand(drawn)
@@ -341,31 +306,39 @@ def renamed(rows: list[dict[str, Any]], before: str, after: str) -> list[dict[st
     return [{**row, "dimension": after if row.get("dimension") == before else row.get("dimension")} for row in rows]
 
 
-@pytest.mark.parametrize("side", ["descriptors", "extracted"])
-def test_setting_is_a_name_of_background_on_either_side(side: str) -> None:
-    drawn = world(seed=18)
-    changes: dict[str, Any] = {side: renamed(getattr(drawn, side), "background", "Setting")}
-    mixed = replace(drawn, **changes)
-    one, other = scored(drawn), scored(mixed)
-    assert one.scored.scores.equals(other.scored.scores)
-    assert one.scored.left_out == other.scored.left_out
-    assert one.descriptors.equals(other.descriptors)
+def told_otherwise() -> dict[str, World]:
+    """Say what a world says in another order, in other letters, twice, or with another name of a dimension."""
+    drawn = world(seed=7)
+    said = [{**row, "item": f"  {row['item'].upper()} "} for row in drawn.extracted if row["item"]]
+    asked = [{**row, "token": row["token"].replace(" ", "\u00a0 ")} for row in drawn.descriptors]
+    shouted = [name.upper() for name in drawn.ids]
+    both = np.concatenate([drawn.vectors[::-1], drawn.vectors])
+    sides = ("descriptors", "extracted")
+    setting: dict[str, Any] = {side: renamed(getattr(drawn, side), "background", "Setting") for side in sides}
+    return {
+        **{f"in order {seed}": drawn.shuffled(seed) for seed in range(5)},
+        "equal when normalised": replace(drawn, extracted=drawn.extracted + said,
+                                         descriptors=drawn.descriptors + asked),
+        "an id that is the phrase goes first": replace(drawn, ids=[*shouted, *drawn.ids], vectors=both),
+        "an id that becomes the phrase": replace(drawn, ids=shouted),
+        **{f"setting, in {side}": replace(drawn, **{side: rows}) for side, rows in setting.items()},
+    }  # fmt: skip
 
 
-def test_a_dimension_without_any_reference_refuses_the_score() -> None:
-    drawn = world(seed=19)
-    gone = [row for row in drawn.descriptors if row["dimension"] != "attire"]
-    with pytest.raises(UsageError, match="attire was extracted and has no reference in any prompt"):
-        scored(replace(drawn, descriptors=gone))
-    with pytest.raises(UsageError, match="clothes has references and was not extracted"):
-        scored(replace(drawn, descriptors=renamed(drawn.descriptors, "attire", "clothes")))
-    narrow = replace(OPTIONS, extractor_dimensions=("setting", "objects"))
-    assert scored(replace(drawn, descriptors=gone), narrow).scored.scores.height
+@pytest.mark.parametrize("how", told_otherwise())
+def test_a_world_told_otherwise_has_the_same_scores(how: str) -> None:
+    first, other = scored(world(seed=7)), scored(told_otherwise()[how])
+    assert first.scored.scores.equals(other.scored.scores)
+    assert first.scored.values.equals(other.scored.values)
+    assert first.descriptors.equals(other.descriptors)
+    assert first.exaggerations.equals(other.exaggerations)
+    assert first.scored.left_out == other.scored.left_out
 
 
 def test_what_is_not_scored_is_counted_by_reason() -> None:
     drawn = world(seed=12)
     silent = without(drawn.stereotypes, image_id="real/p0/2")
+    nothing = [judgment_row("ann/p1/0", "", task="extract", dimension=dimension) for dimension in DIMENSIONS]
     drawn = replace(
         drawn,
         descriptors=[*drawn.descriptors, asked("p4", "spatial", "thing 5")],
@@ -378,7 +351,8 @@ def test_what_is_not_scored_is_counted_by_reason() -> None:
             image_row("in part", model="ann", prompt_id="p0", repeat=7),
         ],
         extracted=[
-            *drawn.extracted,
+            *without(drawn.extracted, image_id="ann/p1/0"),
+            *nothing,
             judgment_row("refused", "", task="extract", dimension="attire", outcome="refused"),
             judgment_row("in part", "", task="extract", dimension="attire", outcome="truncated"),
             judgment_row("in part", "thing 1", task="extract", dimension="objects"),
@@ -404,6 +378,8 @@ def test_what_is_not_scored_is_counted_by_reason() -> None:
     assert {"refused", "unread", "failed", "stray"}.isdisjoint(answer.scored.values["item"])
     assert "ann/p0/0" in items(answer, "align", "ann")
     assert {"ann/p0/0", "ann/p0/1"}.isdisjoint(items(answer, "faith", "ann"))
+    flagged = [items(answer, metric, "ann")["ann/p1/0"] for metric in ("align", "hal", "empty")]
+    assert flagged == [0.0, 0.0, 1.0], "an image that says nothing is not left out"
 
 
 @pytest.mark.parametrize("aggregate", ["dimension", "pooled"])
@@ -443,14 +419,8 @@ def test_an_extractor_can_be_said_to_have_people() -> None:
     wide = scored(drawn, replace(OPTIONS, extractor_dimensions=(*DIMENSIONS, "people")))
     assert value(wide, "empty", "ann")["value"] > value(scored(drawn), "empty", "ann")["value"]
     assert not any("people" in reason for reason in wide.scored.left_out)
-
-
-def test_an_image_that_says_nothing_is_flagged_and_not_left_out() -> None:
-    drawn = world(seed=14)
-    silent = [judgment_row("ann/p0/0", "", task="extract", dimension=dimension) for dimension in DIMENSIONS]
-    drawn = replace(drawn, extracted=[*without(drawn.extracted, image_id="ann/p0/0"), *silent])
-    answer = scored(drawn)
-    assert [items(answer, metric, "ann")["ann/p0/0"] for metric in ("align", "hal", "empty")] == [0.0, 0.0, 1.0]
+    gone = replace(drawn, descriptors=without(drawn.descriptors, dimension="attire"))
+    assert scored(gone, replace(OPTIONS, extractor_dimensions=("setting", "objects"))).scored.scores.height
 
 
 def test_prompts_without_a_country_are_one_stratum_or_are_left_out() -> None:
@@ -458,9 +428,17 @@ def test_prompts_without_a_country_are_one_stratum_or_are_left_out() -> None:
     assert set(nowhere.scored.scores["country"]) == {None}
     assert value(nowhere, "align", "ann")["n"] == 6
     assert nowhere.scored.values.filter(metric="align", model="ann").height == 6
+    without_stereotypes = {"align", "hal", "empty", "ddiv", "sdiv"}  # neither exaggeration nor faithfulness
+    assert (set(nowhere.scored.scores["metric"]), nowhere.exaggerations.height) == (without_stereotypes, 0)
     mixed = scored(world(seed=15, countries={"p0": "FR", "p1": None}), replace(OPTIONS, real=None), stereotypes=False)
     assert value(mixed, "align", "ann")["n"] == 3
     assert mixed.scored.left_out["images of prompts without a country"] == 9
+    drawn = world()
+    elsewhere = replace(drawn, extracted=[{**row, "image_id": f"x{row['image_id']}"} for row in drawn.extracted])
+    nothing = scored(elsewhere, replace(OPTIONS, real=None), stereotypes=False)
+    assert nothing.scored.scores.height == nothing.scored.values.height == nothing.descriptors.height == 0
+    assert nothing.scored.left_out["images not described"] == 45
+    assert not math.isnan(nothing.tau)
 
 
 def test_countries_outside_the_scheme_are_in_no_group() -> None:
@@ -480,6 +458,8 @@ def broken() -> list[Any]:
     zero = np.where(np.arange(40)[:, None] == drawn.ids.index("thing 5"), 0, drawn.vectors)
     two = changed(drawn.extracted, 0, judge="other")
     no_dimension = [*drawn.extracted, judgment_row("ann/p0/0", "x", task="extract")]
+    nowhere = [{**row, "prompt_id": f"x{row['prompt_id']}"} for row in drawn.images]
+    clothes = renamed(drawn.descriptors, "attire", "clothes")
     return [
         (drawn, {"tau": 3.0}, "tau must be a number between -1 and 1"),
         (drawn, {"aggregate": "sum"}, "aggregate must be 'dimension' or 'pooled'"),
@@ -494,7 +474,11 @@ def broken() -> list[Any]:
         (replace(drawn, ids=["else", *drawn.ids[1:]]), {}, "1 of 40 phrases have no vector.*'thing 0'.*Encode them"),
         (replace(drawn, ids=drawn.ids[1:]), {}, "vectors and ids do not belong together"),
         (replace(drawn, vectors=zero), {}, "the phrase 'thing 5': a vector must be finite"),
-    ]
+        (replace(drawn, images=nowhere), {}, "there is no image to score.*prompts such as"),
+        (replace(drawn, descriptors=without(drawn.descriptors, dimension="attire")), {},
+         "attire was extracted and has no reference in any prompt"),
+        (replace(drawn, descriptors=clothes), {}, "clothes has references and was not extracted"),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("drawn", "options", "message"), broken())
@@ -505,53 +489,102 @@ def test_what_cannot_be_scored_is_explained(drawn: World, options: dict[str, Any
     assert re.search(message, str(caught.value), re.DOTALL), str(caught.value)
 
 
-def test_images_of_no_prompt_are_no_images_to_score() -> None:
-    drawn = world()
-    with pytest.raises(UsageError, match=r"there is no image to score.*prompts such as"):
-        scored(replace(drawn, images=[{**row, "prompt_id": f"x{row['prompt_id']}"} for row in drawn.images]), OPTIONS)
-
-
-def test_nothing_described_gives_no_scores() -> None:
-    drawn = world()
-    elsewhere = [{**row, "image_id": f"x{row['image_id']}"} for row in drawn.extracted]
-    answer = scored(replace(drawn, extracted=elsewhere), replace(OPTIONS, real=None), stereotypes=False)
-    assert answer.scored.scores.height == answer.scored.values.height == answer.descriptors.height == 0
-    assert answer.scored.left_out["images not described"] == 45
-    assert not math.isnan(answer.tau)
-
-
 # Differences and gaps computed from the values are those of the scores.
 
 
 @pytest.fixture(scope="module")
-def ahead_scored() -> Scored:
-    return score_ahead(world().tables(stereotypes=True), options=OPTIONS).scored
+def ahead_scored() -> AheadScores:
+    return scored(world())
 
 
-def score_of(ahead_scored: Scored, *, metric: str, model: str, group: str | None = None) -> float:
-    rows = ahead_scored.scores.filter(
-        pl.col("metric") == metric, pl.col("model") == model, pl.col("country").is_null(),
-        pl.col("group").eq_missing(pl.lit(group, pl.String)),
-    )  # fmt: skip
-    assert rows.height == 1
-    return float(rows["value"][0])
-
-
-def test_a_difference_is_that_of_the_scores(ahead_scored: Scored) -> None:
-    rows = score_comparisons(ahead_scored.values, options=ComparisonOptions(resamples=99)).scores
+def test_a_difference_is_that_of_the_scores(ahead_scored: AheadScores) -> None:
+    rows = score_comparisons(ahead_scored.scored.values, options=ComparisonOptions(resamples=99)).scores
     overall = [row for row in rows.iter_rows(named=True) if row["country"] is None]
     assert {params_of(row)["metric"] for row in overall} >= {"align", "hal", "exag", "faith", "ddiv", "sdiv"}
     for row in overall:
         params = params_of(row)
-        a, b = (score_of(ahead_scored, metric=params["metric"], model=params[side]) for side in ("a", "b"))
+        a, b = (value(ahead_scored, params["metric"], params[side])["value"] for side in ("a", "b"))
         assert row["value"] == pytest.approx(a - b), params
 
 
-def test_a_gap_is_that_of_the_scores(ahead_scored: Scored) -> None:
-    rows = score_gaps(ahead_scored.values, options=GapOptions("cultivate", OPTIONS.groups)).scores
+def test_a_gap_is_that_of_the_scores(ahead_scored: AheadScores) -> None:
+    rows = score_gaps(ahead_scored.scored.values, options=GapOptions("cultivate", OPTIONS.groups)).scores
     assert rows.height >= 12
     for row in rows.iter_rows(named=True):
         metric = params_of(row)["metric"]
-        model = row["model"]
-        north, south = (score_of(ahead_scored, metric=metric, model=model, group=group) for group in ("GN", "GS"))
+        north, south = (value(ahead_scored, metric, row["model"], group=group)["value"] for group in ("GN", "GS"))
         assert row["value"] == pytest.approx(north - south), metric
+
+
+def placed_items(places: dict[str, str | None], *, images: int = 4, seed: int = 0) -> pl.DataFrame:
+    """Draw values of images of prompts, each in a country."""
+    rng = np.random.default_rng(seed)
+    rows = [
+        (prompt, country, f"{prompt}/{n}", rng.random()) for prompt, country in places.items() for n in range(images)
+    ]
+    return pl.DataFrame(rows, schema=["prompt_id", "country", "item", "value"], orient="row").with_columns(
+        pl.col("country").cast(pl.String)
+    )
+
+
+def climbed(
+    values: pl.DataFrame, groups: dict[str, str] | None = None, *, target: Target = "population",
+    prompt_items: bool = False,
+) -> dict[tuple[str | None, str | None], Interval]:  # fmt: skip
+    found = rungs(values, groups or {}, target=target, confidence=0.95, prompt_items=prompt_items)
+    return {(country, group): answer for country, group, answer in found}
+
+
+def prompt_means(values: pl.DataFrame, country: str) -> list[float]:
+    return values.filter(country=country).group_by("prompt_id").agg(pl.col("value").mean())["value"].to_list()
+
+
+def test_one_country_has_scipys_t_interval_over_prompts() -> None:
+    values = placed_items({f"p{n}": "FR" for n in range(25)})
+    means = prompt_means(values, "FR")
+    low, high = stats.t.interval(0.95, 24, loc=np.mean(means), scale=stats.sem(means))
+    for place in ((None, None), ("FR", None)):
+        answer = climbed(values)[place]
+        assert [answer.low, answer.high] == pytest.approx([low, high])
+        assert (answer.n, answer.target) == (100, "population")
+    equal = climbed(placed_items({f"p{n}": "FR" if n % 2 else "IN" for n in range(24)}).with_columns(value=pl.lit(0.1)))
+    assert {equal[None, None].low, equal[None, None].value, equal[None, None].high} == {0.1}, "of width zero"
+
+
+def test_two_countries_have_welchs_interval() -> None:
+    """The half width of a mean of two means is half of that of their difference, which scipy gives."""
+    values = placed_items({f"p{n}": "FR" if n < 8 else "IN" for n in range(30)})
+    answer = climbed(values, {"FR": "x", "IN": "x"})[None, "x"]
+    welch = stats.ttest_ind(prompt_means(values, "FR"), prompt_means(values, "IN"), equal_var=False)
+    limits = welch.confidence_interval(0.95)
+    assert answer.high - answer.low == pytest.approx((limits.high - limits.low) / 2)
+    assert answer.value == pytest.approx(
+        (np.mean(prompt_means(values, "FR")) + np.mean(prompt_means(values, "IN"))) / 2
+    )
+
+
+@pytest.mark.parametrize(
+    ("places", "target", "images"),
+    [
+        ({f"p{n}": "FR" for n in range(19)}, "population", 3),
+        ({f"p{n}": "FR" if n else "IN" for n in range(25)}, "population", 3),
+        ({f"p{n}": "FR" for n in range(5)}, "these", 1),
+    ],
+)
+def test_where_the_numbers_do_not_say_there_is_no_interval(
+    places: dict[str, str | None], target: Target, images: int
+) -> None:
+    answer = climbed(placed_items(places, images=images), target=target)[None, None]
+    assert math.isnan(answer.low)
+    assert not math.isnan(answer.value)
+
+
+def test_combining_the_means_of_strata_is_stratified_sampling() -> None:
+    """The variance of a mean of independent means is the sum of theirs over their number squared."""
+    rng = np.random.default_rng(3)
+    strata = [rng.normal(size=n) for n in (5, 9, 30)]
+    found = mean_of_means([simple_mean(stratum) for stratum in strata])
+    variances = np.array([np.var(stratum, ddof=1) / len(stratum) for stratum in strata])
+    assert found.variance == pytest.approx(variances.sum() / 9)
+    satterthwaite = variances.sum() ** 2 / (variances**2 / [4, 8, 29]).sum()
+    assert found.freedom == pytest.approx(satterthwaite)

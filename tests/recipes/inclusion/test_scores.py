@@ -1,7 +1,13 @@
-"""Scores of Task 1, Task 2 and the survey, against the functions they rest on."""
+"""Scores of `inclusion`, by hand and from the authors' annotations."""
 
+import ast
+import csv
 import json
+import os
+from collections import Counter, defaultdict
 from functools import partial
+from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,16 +25,18 @@ from culturekit.metrics import (
     triplet_agreement,
 )
 from culturekit.metrics.inclusion.triplet_distances import binned_choices
-from culturekit.recipes.inclusion.scores import RealFeatures, TaskOptions, score_survey, score_task1, score_task2
+from culturekit.recipes.inclusion.scores import RealFeatures, TaskOptions, score_survey, score_task1, score_task2, task2
+from culturekit.verify.verify_run import verify_run
+from tests.conftest import stage_here
 from tests.metrics.inclusion.task_worlds import VOTES, codes, drawn_task1, drawn_task2
-from tests.recipes.linguistic.test_tones import conforming
+from tests.recipes.linguistic.test_scores import conforming
 
 
 def unpacked(scores: pl.DataFrame, metric: str) -> list[dict[str, Any]]:
     return [{**row, **json.loads(row["params"])} for row in scores.filter(metric=metric).iter_rows(named=True)]
 
 
-def test_in_region_rates_stand_by_source_region_and_object() -> None:
+def test_rates_of_task2_stand_by_source_region_and_object_and_agreement_with_kappa() -> None:
     table = pl.concat([drawn_task2(), drawn_task2(seed=1, source="ldm")])
     answer = score_task2(table, options=TaskOptions(least=0))
     scores = conforming(answer)
@@ -47,31 +55,21 @@ def test_in_region_rates_stand_by_source_region_and_object() -> None:
         scores.filter(metric="in_region_rate", group="Africa", model="real").select("params", "value").iter_rows()
     )
     assert dict(means.iter_rows()) == pytest.approx(known)
-    assert score_task2(table.sample(fraction=1, shuffle=True, seed=0), options=TaskOptions(least=0)).scores.equals(
-        scores
-    )
-
-
-def test_agreement_of_task2_stands_with_kappa() -> None:
-    table = drawn_task2()
-    scores = conforming(score_task2(table, options=TaskOptions(least=0)))
-    expected = task2_agreement(table, by=("source", "region"))
+    mixed = table.sample(fraction=1, shuffle=True, seed=0)
+    assert score_task2(mixed, options=TaskOptions(least=0)).scores.equals(scores)
+    agreement = task2_agreement(table, by=("source", "region"))
     for metric, column in (
         ("location_agreement", "pairwise"), ("location_unanimity", "unanimous"), ("location_kappa", "kappa"),
     ):  # fmt: skip
-        found = {(r["group"], r["criterion"]): r["value"] for r in unpacked(scores, metric) if r["pairs"] == "all"}
-        known = {(r["region"], r["question"]): r[column] for r in expected.iter_rows(named=True)}
-        assert found == pytest.approx({key: value for key, value in known.items() if value is not None})
-
-
-def test_consistency_is_pool_by_pool() -> None:
-    table = drawn_task2(source="ldm")
-    scores = conforming(score_task2(table))
-    by_region = [row for row in unpacked(scores, "object_seen") if row["by"] == ["region"]]
-    assert by_region
-    for row in by_region:
-        own = table.filter(region=row["group"], annotator_loc=row["pool"])
-        assert row["value"] == pytest.approx(own["shown"].mean())
+        stated = {(r["model"], r["group"], r["criterion"]): r["value"]
+                  for r in unpacked(scores, metric) if r["pairs"] == "all"}  # fmt: skip
+        shares = agreement.drop_nulls(column).select("source", "region", "question", column).iter_rows()
+        assert stated == pytest.approx({tuple(cell): share for *cell, share in shares})
+    of_pools = [row for row in unpacked(scores, "object_seen") if row["by"] == ["region"]]
+    assert of_pools
+    for row in of_pools:
+        pool = table.filter(source=row["model"], region=row["group"], annotator_loc=row["pool"])
+        assert row["value"] == pytest.approx(pool["shown"].mean())
 
 
 def test_unreliable_annotators_are_left_out_and_counted() -> None:
@@ -149,27 +147,27 @@ def test_task1_stands_by_source_region_and_location() -> None:
     }  # fmt: skip
 
 
-def test_choices_and_kinds_that_triplets_do_not_have_are_refused() -> None:
-    table, options = drawn_task1(), TaskOptions(least=0)
-    for column in ("similar_id", "appealing_id"):
-        with pytest.raises(
-            UsageError, match=rf"row 1 and .*{column} is neither first_id nor second_id.*found {column} 'first'"
-        ):
-            score_task1(table.with_columns(pl.lit("first").alias(column)), options=options)
-    with pytest.raises(UsageError, match=r"combo has other words.*expected A or B or C or D or E, found combo 'a'"):
-        score_task1(table.with_columns(pl.col("combo").str.to_lowercase()), options=options)
+NEITHER = "row 1 and .*{0} is neither first_id nor second_id.*found {0} 'first'"
 
 
-@pytest.mark.parametrize("column", ["object_regions", "background_regions"])
-def test_regions_ticked_under_another_name_are_refused(column: str) -> None:
-    table = drawn_task2().with_columns(pl.col(column).list.eval(pl.element().replace({"af": "Africa"})))
-    with pytest.raises(UsageError, match=f"{column} must be lists of codes such as af, eu, sea, na; found 'Africa'"):
-        score_task2(table, options=TaskOptions(least=0))  # nobody saw the region: a rate of 0
-
-
-def test_photographs_are_called_real() -> None:
-    with pytest.raises(UsageError, match=r"names of source that cannot be told apart.*found 'real' and 'Real'"):
-        score_task2(drawn_task2().with_columns(source=pl.lit("Real")))
+@pytest.mark.parametrize(("task", "column", "change", "message"), [
+    *((1, name, pl.lit("first"), NEITHER.format(name)) for name in ("similar_id", "appealing_id")),
+    (1, "combo", pl.col("combo").str.to_lowercase(),
+     "combo has other words.*expected A or B or C or D or E, found combo 'a'"),
+    (2, "source", pl.lit("Real"), "names of source that cannot be told apart.*found 'real' and 'Real'"),
+    *((2, name, pl.col(name).list.eval(pl.element().replace({"af": "Africa"})),
+       f"{name} must be lists of codes such as af, eu, sea, na; found 'Africa'")
+      for name in ("object_regions", "background_regions")),
+])  # fmt: skip
+def test_words_that_tables_of_tasks_do_not_have_are_refused(
+    task: int, column: str, change: pl.Expr, message: str
+) -> None:
+    options = TaskOptions(least=0)
+    with pytest.raises(UsageError, match=message):
+        if task == 1:
+            score_task1(drawn_task1().with_columns(change.alias(column)), options=options)
+        else:
+            score_task2(drawn_task2().with_columns(change.alias(column)), options=options)
 
 
 def test_task1_needs_no_features_and_says_what_the_manifold_needs() -> None:
@@ -196,3 +194,117 @@ def test_the_survey_has_kappas_for_all_codes_and_shares_for_those_kept() -> None
         "codes of which coders say the same of every response, so that kappa is not known": 1,
     }
     assert answer.values.height == 6
+
+
+NAMED = "CULTUREKIT_TASK2_CSV"
+SHARED = Path(__file__).parents[4] / "shared/data/inclusion/task2_geode.csv"
+PUBLIC = Path(os.environ.get(NAMED, SHARED))
+CODES = {"Africa": "af", "Europe": "eu", "SouthEastAsia": "sea"}
+needs_the_file = pytest.mark.skipif(not PUBLIC.is_file(), reason=f"needs the authors' task2_geode.csv: {NAMED}")
+
+
+@pytest.fixture(scope="module")
+def raw() -> list[dict[str, Any]]:
+    with PUBLIC.open(encoding="utf-8", newline="") as file:
+        return [{**row, "said": ast.literal_eval(row["annotation_result"])} for row in csv.DictReader(file)]
+
+
+def scores_of(folder: Path, *, least: float) -> pl.DataFrame:
+    stage_here(task2.stage(PUBLIC, options=TaskOptions(least=least)), folder)
+    return pl.read_parquet(folder / "scores.parquet")
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]]]:
+    folder = tmp_path_factory.mktemp("published") / "all"
+    table = scores_of(folder, least=0)
+    return folder, [{**row, **json.loads(row["params"])} for row in table.iter_rows(named=True)]
+
+
+@needs_the_file
+def test_what_the_file_holds(raw: list[dict[str, Any]]) -> None:
+    assert len(raw) == 5378
+    per_image = Counter(row["img_path"] for row in raw)
+    assert Counter(per_image.values()) == {3: 1778, 2: 22}, "22 of 5,400 fell to the authors' own filter"
+    cells = Counter((row["object"], row["region"]) for row in {row["img_path"]: row for row in raw}.values())
+    assert set(cells.values()) == {100}
+    assert len(cells) == 18
+    people = Counter(place for _, place in {(row["annotator_id"], row["annotator_loc"]) for row in raw})
+    assert people == {"Africa": 20, "Europe": 17, "SouthEastAsia": 15}
+
+
+@needs_the_file
+def test_every_rate_is_that_of_a_loop_and_the_published_ones_come_out(
+    raw: list[dict[str, Any]], published: tuple[Path, list[dict[str, Any]]]
+) -> None:
+    answers: dict[tuple[object, ...], list[bool]] = defaultdict(list)
+    for row in raw:
+        side = "in" if row["annotator_loc"] == row["region"] else "out"
+        for target, key in (("object", "obj"), ("background", "geo")):
+            named = CODES[row["region"]] in row["said"].get(key, ())
+            for region in (None, row["region"]):
+                for thing in (None, row["object"]):
+                    answers[region, thing, side, target].append(named)
+    rows = [row for row in published[1] if row["metric"] == "in_region_rate"]
+    found = {(row["group"], row["concept"], row["side"], row["target"]): row for row in rows}
+    assert len(found) == len(rows) == 4 * (1 + 3 + 6 + 18)
+    assert {key: (row["value"], row["n"]) for key, row in found.items()} == {
+        key: (pytest.approx(sum(said) / len(said)), len(said)) for key, said in answers.items()
+    }
+    places = (("in", "object"), ("in", "background"), ("out", "object"), ("out", "background"))
+    rates = [round(found[None, None, *place]["value"], 4) for place in places]
+    assert rates == [0.7139, 0.6754, 0.5423, 0.4382]
+    assert all(row["ci_low"] < row["value"] < row["ci_high"] for row in rows)
+    for region in CODES:
+        for target in ("object", "background"):
+            inside, outside = (found[region, None, side, target] for side in ("in", "out"))
+            assert inside["value"] > outside["value"] + 0.1, "of real images people at home see more (figure 3a)"
+
+
+@needs_the_file
+def test_agreement_is_that_of_a_loop(raw: list[dict[str, Any]], published: tuple[Path, list[dict[str, Any]]]) -> None:
+    said: dict[tuple[str, str, str], list[bool]] = defaultdict(list)
+    for row in raw:
+        own, answer = CODES[row["region"]], row["said"]
+        for question, yes in (("shown", answer["match"] == "ym"), ("object", own in answer.get("obj", ())),
+                              ("background", own in answer.get("geo", ()))):  # fmt: skip
+            said[row["region"], question, row["img_path"]].append(yes)
+    items: dict[tuple[str, str], list[list[bool]]] = defaultdict(list)
+    for (region, question, _), answers in said.items():
+        items[region, question].append(answers)
+    for (region, question), lists in items.items():
+        pairs = [[one == other for one, other in combinations(answers, 2)] for answers in lists]
+        yes = sum(map(sum, lists)) / sum(map(len, lists))
+        chance = yes**2 + (1 - yes) ** 2
+        agreed = sum(sum(own) / len(own) for own in pairs) / len(pairs)
+        wanted = {"location_agreement": agreed, "location_unanimity": sum(all(own) for own in pairs) / len(pairs),
+                  "location_kappa": (agreed - chance) / (1 - chance)}  # fmt: skip
+        own_rows = [row for row in published[1] if (row["group"], row.get("criterion")) == (region, question)]
+        found = {row["metric"]: row["value"] for row in own_rows if row["pairs"] == "all"}
+        assert found == pytest.approx(wanted)
+
+
+@needs_the_file
+def test_our_filter_takes_more_out_than_the_authors_did(raw: list[dict[str, Any]], tmp_path: Path) -> None:
+    """Theirs saw comparison images of Task 1, which are not public; ours sees the photographs of this file."""
+    seen: dict[tuple[str, str, str], list[bool]] = defaultdict(list)
+    for row in raw:
+        seen[row["annotator_id"], row["object"], row["region"]].append(row["said"]["match"] == "ym")
+    low = {cell for cell, found in seen.items() if sum(found) < 0.9 * len(found)}
+    kept = [row for row in raw if (row["annotator_id"], row["object"], row["region"]) not in low]
+    assert (len(low), len(seen), len(kept)) == (18, 380, 5069)
+    rates = scores_of(tmp_path / "kept", least=0.9).filter(
+        pl.col("group").is_null(), pl.col("concept").is_null(), metric="in_region_rate"
+    )
+    inside = rates.filter(pl.col("params").str.contains('"side":"in"', literal=True))
+    assert sorted(inside["value"].round(4)) == [0.6819, 0.718]
+    left_out = json.loads((tmp_path / "kept/manifest.json").read_text(encoding="utf-8"))["drops"]
+    assert left_out["annotations of unreliable annotators"] == 5378 - 5069
+    assert left_out["annotators left out of an object and region"] == 18
+
+
+@needs_the_file
+def test_a_verification_recomputes_all_of_it(published: tuple[Path, list[dict[str, Any]]]) -> None:
+    answer = verify_run(published[0])
+    assert {verdict.verdict for verdict in answer.verdicts} == {"verified"}
+    assert len(answer.verdicts) == len(published[1])

@@ -1,7 +1,8 @@
-"""Prompts of dialects, nouns and groups: the paper's numbers, what falls at which filter, sheets, users' lists."""
+"""Prompts of `linguistic`: groups, dialects, corpora, and WordNet."""
 
 import csv
 import gzip
+import os
 import sys
 import tracemalloc
 from collections.abc import Iterator
@@ -10,10 +11,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from culturekit.core.engines import LocalEngine
+from culturekit.cli.doctor_command import wordnet
 from culturekit.core.errors import ConfigError, UsageError
 from culturekit.core.inputs import manifest_of
-from culturekit.core.run import run_stage
 from culturekit.core.stage import Stage
 from culturekit.recipes.linguistic.dialects import (
     GRAMMARS,
@@ -25,6 +25,8 @@ from culturekit.recipes.linguistic.dialects import (
     phrases_met,
 )
 from culturekit.recipes.linguistic.prompts import neutral_stage, specific
+from culturekit.recipes.linguistic.wordnet import FILES, OF_DEBIAN, lacking, mend_wordnet, nouns_below, wordnet_folder
+from tests.recipes.built import built
 
 NOUNS = (
     "apartment, appetizer, art museum, bakery, beauty store, bookshop, boutique, breakfast, cafe, city hall, "
@@ -33,12 +35,6 @@ NOUNS = (
     "supermarket, toy store, university, vending machine"
 )
 PRINTED = {"a plaza in America", "an African person's home", "a street in an East Asian city in the 21st century"}
-
-
-def built(stage: Stage, folder: Path) -> Path:
-    with LocalEngine(1) as engine:
-        run_stage(stage, folder, engine=engine)
-    return folder
 
 
 def prompts(folder: Path) -> pl.DataFrame:
@@ -71,6 +67,13 @@ def test_nine_groups_have_42_prompts_as_many_as_the_tables_of_the_paper_say(tmp_
                      "Asian": 5, "Hispanic": 3, "White": 4}  # fmt: skip
     census = table.filter(pl.col("group").is_in(["African American", "Asian", "Hispanic", "White"]))
     assert all("America" in text for text in census["text"])
+    mine = tmp_path / "lists.yaml"
+    mine.write_text(
+        "groups: [{name: Nordic, code: 'NO', adjective: Nordic}]\n"
+        "specific: [{group: Nordic, code: 'NO', prompts: [a Nordic street]}]\n"
+    )
+    assert prompts(built(neutral_stage(mine), tmp_path / "mine")).height == 60, "groups of a user take their place"
+    assert prompts(built(specific.stage(mine), tmp_path / "q"))["text"].to_list() == ["a Nordic street"]
 
 
 @pytest.mark.parametrize(("dialect", "printed"), [("AAE", ["car / whip", "home / crib"]),
@@ -145,12 +148,20 @@ def test_each_pair_that_falls_says_at_which_filter_and_why(tmp_path: Path) -> No
     (sae / "a.txt").write_text("My CAR is here\nno shoes, no homely home\n")
     with gzip.open(aae / "b.txt.gz", "wt") as stream:
         stream.write("look at that whip\nnew kicks\ncribs\n")
-    folder = built(dialects_stage(tmp_path / "lists.yaml", sae, aae), tmp_path / "p")
+    stage = dialects_stage(tmp_path / "lists.yaml", sae, aae)
+    assert set(stage.inputs) == {"lists", "standard-corpus", "other-corpus"}
+    folder = built(stage, tmp_path / "p")
     rows = pl.read_parquet(folder / "dialect_pairs.parquet")
     assert rows["outcome"].to_list() == ["kept", "repeated", "not in the corpus", "not grammatical", *["malformed"] * 4]
     assert rows["detail"][2] == "'crib' in that of AAE"
     assert rows["detail"][3] == "'a' before 'kicks', which are many: 'a man tying a kicks' in AAE"
     assert prompts(folder)["text"].sort().to_list() == ["a man driving his car", "a man driving his whip"]
+    before = corpus_digest(sae)
+    assert manifest_of(folder).inputs["standard-corpus"].sha256 == before
+    sae.rename(tmp_path / "moved")
+    assert corpus_digest(tmp_path / "moved") == before
+    (tmp_path / "moved/b.csv").write_text("")
+    assert corpus_digest(tmp_path / "moved") != before
 
 
 def test_a_model_proposes_and_what_it_talks_falls(tmp_path: Path) -> None:
@@ -197,20 +208,6 @@ def test_a_corpus_of_any_size_takes_no_more_memory(tmp_path: Path) -> None:
         assert tracemalloc.get_traced_memory()[1] < 1 << 20, "the longest line alone is larger"
     finally:
         tracemalloc.stop()
-
-
-def test_a_corpus_is_known_by_what_it_holds(tmp_path: Path) -> None:
-    (tmp_path / "sae").mkdir()
-    (tmp_path / "sae/a.txt").write_text("car")
-    stage = dialects_stage(standard_corpus=tmp_path / "sae")
-    assert set(stage.inputs) == {"lists", "standard-corpus"}
-    folder, before = built(stage, tmp_path / "p"), corpus_digest(tmp_path / "sae")
-    manifest = manifest_of(folder)
-    assert manifest.inputs["standard-corpus"].sha256 == before
-    (tmp_path / "sae").rename(tmp_path / "moved")
-    assert corpus_digest(tmp_path / "moved") == before
-    (tmp_path / "moved/b.csv").write_text("")
-    assert corpus_digest(tmp_path / "moved") != before
 
 
 @pytest.mark.parametrize(
@@ -285,15 +282,13 @@ def test_multi_value_accepts_what_its_rules_may_make(multi_value: Path) -> None:
         checker.problem("a", "b", "Broken")
 
 
-@pytest.mark.parametrize("first", ["raise SystemExit(1)", "import geopy_of_nowhere"])
-def test_multi_value_that_cannot_download_says_so(multi_value: Path, first: str) -> None:
+@pytest.mark.parametrize(("first", "said"), [
+    ("raise SystemExit(1)", "cannot be loaded"), ("import geopy_of_nowhere", "cannot be loaded"),
+    ("raise ModuleNotFoundError(name='multivalue')", "is not installed"),
+])  # fmt: skip
+def test_multi_value_that_cannot_be_loaded_says_so(multi_value: Path, first: str, said: str) -> None:
     (multi_value / "__init__.py").write_text(first)
-    with pytest.raises(UsageError, match="Multi-VALUE cannot be loaded"):
-        GRAMMARS.make("multi-value")
-
-
-def test_without_multi_value_its_absence_is_said() -> None:
-    with pytest.raises(UsageError, match="Multi-VALUE is not installed"):
+    with pytest.raises(UsageError, match=f"Multi-VALUE {said}"):
         GRAMMARS.make("multi-value")
 
 
@@ -325,11 +320,103 @@ def test_prompts_are_about_what_people_accept(tmp_path: Path) -> None:
         built(neutral_stage(review=sheet), tmp_path / "r")
 
 
-def test_groups_of_a_user_take_the_place_of_the_shipped(tmp_path: Path) -> None:
-    (tmp_path / "lists.yaml").write_text(
-        "groups: [{name: Nordic, code: 'NO', adjective: Nordic}]\n"
-        "specific: [{group: Nordic, code: 'NO', prompts: [a Nordic street]}]\n"
-    )
-    mine = tmp_path / "lists.yaml"
-    assert prompts(built(neutral_stage(mine), tmp_path / "p")).height == 60
-    assert prompts(built(specific.stage(mine), tmp_path / "q"))["text"].to_list() == ["a Nordic street"]
+DEBIAN = Path(os.environ.get("CULTUREKIT_WORDNET", "/usr/share/wordnet"))
+NO_WORDNET = "needs Debian's wordnet-base: apt install wordnet-base, or CULTUREKIT_WORDNET=FOLDER"
+WORDNET_NOUNS = """  1 This stands for the licence.
+00000100 06 n 01 shop 0 002 ~ 00000200 n 0000 ~ 00000300 n 0000 | a place
+00000200 06 n 02 book_shop 0 bookshop 0 001 @ 00000100 n 0000 | a shop for books
+00000300 06 n 01 Bakery 1 001 @ 00000100 n 0000 | a shop for bread
+"""
+INDEX = """  1 This stands for the licence.
+bakery n 1 1 @ 1 0 00000300
+book_shop n 1 1 @ 1 0 00000200
+bookshop n 1 1 @ 1 0 00000200
+shop n 1 1 ~ 1 1 00000100
+"""
+ADJECTIVES = """00000010 00 a 01 fast 0 001 & 00000020 a 0000 | quick
+00000020 00 s 01 hasty 0 001 & 00000010 a 0000 | too quick
+"""
+
+
+def tiny(folder: Path, leave_out: frozenset[str] = OF_DEBIAN) -> Path:
+    """Write a WordNet of three nouns, without some files."""
+    folder.mkdir(parents=True)
+    content = {"data.noun": WORDNET_NOUNS, "index.noun": INDEX, "data.adj": ADJECTIVES,
+               "index.adj": "fast a 1 1 & 1 0 00000010\nhasty a 1 1 & 1 0 00000020\n",
+               "cntlist.rev": "shop%1:06:00:: 1 7\n"}  # fmt: skip
+    for name in FILES - leave_out:
+        (folder / name).write_text(content.get(name, ""))
+    return folder
+
+
+def test_absent_half_there_and_debians_are_told_apart(tmp_path: Path) -> None:
+    absent = tmp_path / "absent"
+    absent.mkdir()
+    half = tiny(tmp_path / "half/corpora/wordnet", frozenset(("data.verb", "lexnames"))).parents[1]
+    debian = tiny(tmp_path / "debian")
+    said = {"absent": "there is no WordNet", "half": "not whole", "debian": "Debian's wordnet-base"}
+    hints = {"absent": "nltk.downloader", "half": "nltk.downloader", "debian": "culturekit prompts wordnet --source"}
+    for name, folder in (("absent", absent), ("half", half), ("debian", debian)):
+        with pytest.raises(UsageError, match=said[name]) as raised:
+            wordnet_folder(folder)
+        assert hints[name] in str(raised.value)
+    (absent / "corpora").mkdir()
+    (absent / "corpora/wordnet.zip").write_bytes(b"")
+    with pytest.raises(UsageError, match=r"Unzip wordnet\.zip"):
+        wordnet_folder(absent)
+
+
+def test_the_doctor_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("culturekit.recipes.linguistic.wordnet.DEBIAN", tmp_path / "nowhere")
+    assert wordnet([tmp_path]).level == "absent"
+    assert "nltk.downloader" in wordnet([tmp_path]).hint
+    monkeypatch.setattr("culturekit.recipes.linguistic.wordnet.DEBIAN", tiny(tmp_path / "debian"))
+    assert wordnet([]).hint.startswith("culturekit prompts wordnet")
+    half = tiny(tmp_path / "half/corpora/wordnet", frozenset(("data.verb",))).parents[1]
+    assert (wordnet([half]).level, "data.verb" in wordnet([half]).found) == ("broken", True)
+    whole = tiny(tmp_path / "whole/corpora/wordnet", frozenset()).parents[1]
+    assert wordnet([whole]).level == "ok"
+
+
+def test_what_debian_leaves_out_is_written(tmp_path: Path) -> None:
+    assert mend_wordnet(tiny(tmp_path / "debian"), tmp_path) == 6
+    place = tmp_path / "corpora/wordnet"
+    assert lacking(tmp_path) == (place, frozenset())
+    assert (place / "index.sense").read_text().splitlines() == [
+        "bakery%1:06:01:: 00000300 1 0", "book_shop%1:06:00:: 00000200 1 0", "bookshop%1:06:00:: 00000200 1 0",
+        "fast%3:00:00:: 00000010 1 0", "hasty%5:00:00:fast:00 00000020 1 0", "shop%1:06:00:: 00000100 1 7",
+    ]  # fmt: skip
+    names = (place / "lexnames").read_text().splitlines()
+    assert len(names) == 45
+    assert names[6] == "06\tnoun.artifact\t1"
+
+
+def walk(place: Path, offset: str) -> set[str]:
+    """Follow the pointers of hyponyms through the file, with a list of what is still to be seen."""
+    lines = {line[:8]: line.split(" | ")[0].split() for line in (place / "data.noun").read_text().splitlines()}
+    seen: set[str] = set()
+    waiting = [offset]
+    while waiting:
+        fields = lines[waiting.pop()]
+        at = 4 + 2 * int(fields[3], 16) + 1
+        below = {fields[n + 1] for n in range(at, len(fields), 4) if fields[n] == "~"} - seen
+        seen |= below
+        waiting += below
+    return {" ".join(lines[one][4].split("_")) for one in seen}
+
+
+@pytest.mark.skipif(not (DEBIAN / "data.noun").is_file(), reason=NO_WORDNET)
+def test_hyponyms_by_nltk_are_those_of_a_plain_walk(tmp_path: Path) -> None:
+    """WordNet 3.0 has 206,941 pairs of a word and a sense."""
+    pytest.importorskip("nltk", reason="needs the extra sources")
+    assert mend_wordnet(DEBIAN, tmp_path) == 206_941
+    for term, word in (("shop.n.01", "shop"), ("meal.n.01", "meal"), ("building.n.01", "building")):
+        index = (DEBIAN / "index.noun").read_text().splitlines()
+        fields = next(line.split() for line in index if line.startswith(f"{word} "))
+        offset = fields[-int(fields[2])]
+        found = nouns_below(tmp_path, [term])
+        assert {noun["noun"] for noun in found} == walk(DEBIAN, offset)
+        assert {noun["term"] for noun in found} == {term}
+        assert len(found) > 20
+    with pytest.raises(UsageError, match="no such synset"):
+        nouns_below(tmp_path, ["nosuchthing.n.01"])
