@@ -378,17 +378,14 @@ def prompt_rows(words: pl.DataFrame, wording: Wording, *, kind: str) -> pl.DataF
     )  # fmt: skip
     pair = ("benchmark", "kind", "template_id", "concept", "country", "artifact_id")
     about = (*pair, "text") if wording.translation is None else (*pair, "text", "language")
-    digests = {name: _digests_of(rows, columns) for name, columns in (("prompt_id", about), ("pair_id", pair))}
+    digests = {}
+    for name, columns in (("prompt_id", about), ("pair_id", pair)):  # each row as a JSON list, as `digest` does
+        texts = rows.select(pl.format("[{}]", pl.concat_str(map(json_text, columns), separator=","))).to_series()
+        digests[name] = pl.Series([digest_bytes(text.encode()) for text in texts], dtype=pl.String)
     return rows.with_columns(**digests).with_columns(
         prompt_id=pl.format("{}-{}-{}", "kind", "concept", pl.col("prompt_id").str.head(10)),
         pair_id=pl.format("pair-{}", pl.col("pair_id").str.head(12)),
     ).select(*PROMPTS.schema, "pair_id", "marks")  # fmt: skip
-
-
-def _digests_of(rows: pl.DataFrame, columns: Sequence[str]) -> pl.Series:
-    """Hash each row as a JSON list, as `digest` does."""
-    texts = rows.select(pl.format("[{}]", pl.concat_str(map(json_text, columns), separator=","))).to_series()
-    return pl.Series([digest_bytes(text.encode()) for text in texts], dtype=pl.String)
 
 
 TEMPLATES = "builders/wording/cube_prompts.yaml"

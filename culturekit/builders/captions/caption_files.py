@@ -481,8 +481,10 @@ def translate(
     What is no translation says why.
     """
     every, by = _Captions(captions, columns), "given" if asked.nobody else asked.client.model
+    translated: Translations
     if not asked.nobody:
-        translated = _translated(every, asked, language)
+        came = asked.put(every, partial(_translation_request, language=language), unit="captions")
+        translated = ((row["id"], row["text"], value.translation) for row, value in came)
     elif table is None:
         raise UsageError("nobody translates", expected="--llm SPEC, or --table TABLE with translations")
     else:
@@ -509,14 +511,7 @@ def translate(
     return asked.finish({"captions": rows, "translations": written.rows}, every.empty, **findings)
 
 
-Translations: TypeAlias = Iterator[tuple[str, str, str | None]]
-"""Id and text of captions, with a translation where there is one."""
-
-
-def _translated(captions: _Captions, asked: Asked, language: str) -> Translations:
-    """Have a model translate; captions that it does not answer are among the drops."""
-    came = asked.put(captions, partial(_translation_request, language=language), unit="captions")
-    return ((row["id"], row["text"], value.translation) for row, value in came)
+Translations: TypeAlias = Iterator[tuple[str, str, str | None]]  # id and text, with a translation where there is one
 
 
 def _given_in(table: Path, captions: _Captions) -> Translations:

@@ -38,12 +38,6 @@ WAITING, REFUSED = "waiting_qids", "refused_qids"
 BESIDE: tuple[tuple[str, VerdictWord], ...] = ((WAITING, "review"), (REFUSED, "remove"))
 
 
-def best_word(words: Iterable[VerdictWord]) -> VerdictWord:
-    """Give the verdict on a candidate: kept where it is kept for one country, removed where for none is it open."""
-    given = set(words)
-    return next(word for word in BEST_FIRST if word in given)
-
-
 def country_key(qid: str) -> str:
     """Name the country of an item by its code; an item that no file of countries knows stands for itself."""
     known = by_qid().get(qid)
@@ -92,7 +86,8 @@ def parted(
     stated: Sequence[str], words: Mapping[str, VerdictWord]
 ) -> tuple[VerdictWord, list[str], list[str], list[str]]:
     """Give the verdict of a row, and its items of countries by column; what was not asked about is left out."""
-    verdict = best_word(words.values())
+    given = set(words.values())
+    verdict = next(word for word in BEST_FIRST if word in given)
     found: dict[VerdictWord, list[str]] = {word: [] for word in BEST_FIRST}
     for qid in dict.fromkeys(stated):
         if (key := country_key(qid)) in words:

@@ -84,7 +84,9 @@ def write_release_files(
     counts = {"splits": len(concepts)}
     if "public" in formats:
         counts["public_rows"] = write_public(out / PUBLIC, public_layout(space, kept))
-    write_sums(out)
+    paths = sorted(path for path in out.rglob("*") if path.is_file() and path.name != SUMS)
+    lines = [f"{digest_file(path)}  {path.relative_to(out).as_posix()}\n" for path in paths]
+    write_atomically(out / SUMS, "".join(lines).encode("utf-8"))  # as `sha256sum --check` reads them
     return counts
 
 
@@ -107,13 +109,6 @@ def public_layout(space: pl.DataFrame, kept: pl.DataFrame) -> Iterator[pl.DataFr
     for part in space.iter_slices(ROWS_AT_ONCE):
         known = kept.join(part, left_on=["concept", "qid"], right_on=["concept", "artifact_id"], how="semi")
         yield public_rows(part, artifact_words(part, wording)["text"], statements_of(known))
-
-
-def write_sums(out: Path) -> None:
-    """Write the checksums of all files, as `sha256sum --check` reads them."""
-    paths = sorted(path for path in out.rglob("*") if path.is_file() and path.name != SUMS)
-    lines = [f"{digest_file(path)}  {path.relative_to(out).as_posix()}\n" for path in paths]
-    write_atomically(out / SUMS, "".join(lines).encode("utf-8"))
 
 
 NO_COUNTRY = "no country that countries.yaml knows"
@@ -176,7 +171,10 @@ def release(
         ratings = popularity.rate(space, work)
     space = space.with_columns(popularity=ratings.values).drop(list(RATED_BY)).sort(CSPACE.key, maintain_order=True)
     nowhere = dropped(homeless, pl.lit(NO_COUNTRY), pl.col("country_qids").list.join(" "))
-    drops = pl.concat([nowhere, not_kept(held.join(homeless, on=["concept", "qid"], how="anti"))])
+    other = pl.format("the verdict is {}, not keep: {}", "verdict", "reason")
+    reason = pl.when(verdict="review").then(pl.format(WAITS + ": {}", "reason")).otherwise(other)
+    not_kept = dropped(held.join(homeless, on=["concept", "qid"], how="anti"), reason, pl.col("label"))
+    drops = pl.concat([nowhere, not_kept])
     write_table(work.out, CSPACE, space)
     if added := own_countries(space["country"].unique()):
         write_atomically(work.out / CARRIED, countries_text(added).encode())
@@ -192,10 +190,8 @@ def release(
 
 
 ORDER = {"country_order": pl.UInt16()}
+# What popularity is read from, and what leaves the table again.
 RATED_BY = {"sitelinks": pl.UInt16(), "title": pl.String(), "languages": pl.List(pl.String())}
-"""What popularity is read from, and what leaves the table again."""
-
-
 NO_WAITING = pl.lit([], pl.List(pl.String)).alias("waiting_qids")
 
 
@@ -286,14 +282,6 @@ def artifact_rows(kept: pl.DataFrame, concept: Concept, source: str) -> pl.DataF
     return whole.select(*CSPACE.schema, *ORDER, "verdict", *RATED_BY)
 
 
-def not_kept(held: pl.DataFrame) -> pl.DataFrame:
-    """Say that artifacts have no row because nobody kept them."""
-    waits = pl.col("verdict") == "review"
-    other = pl.format("the verdict is {}, not keep: {}", "verdict", "reason")
-    reason = pl.when(waits).then(pl.format(WAITS + ": {}", "reason")).otherwise(other)
-    return dropped(held, reason, pl.col("label"))
-
-
 def dropped(rows: pl.DataFrame, reason: pl.Expr, detail: pl.Expr) -> pl.DataFrame:
     """Write artifacts that have no row as drops."""
     written = rows.with_columns(dropped_because=reason, detail=detail)
@@ -348,6 +336,7 @@ def release_stage(kept: Sequence[Path], options: ReleaseOptions, checked: Path |
     tables = {"kept" if number == 1 else f"kept-{number:02}": path for number, path in enumerate(kept, 1)}
     wording = {"templates": shipped(TEMPLATES)} if "public" in formats else {}
     check = {} if checked is None else {"checked": checked}
+    decides = {"popularity": dict(source.decides), **popularity.SOURCES.brought_by(options.popularity)}
 
     def run(work: Work) -> Outcome:
         notes = {} if checked is None else carry_check(work, checked, kept)
@@ -355,21 +344,10 @@ def release_stage(kept: Sequence[Path], options: ReleaseOptions, checked: Path |
         return replace(done, notes={**done.notes, **notes})
 
     return Stage(
-        "cspace",
-        "release",
-        5,
-        run,
-        {**tables, **check, **country_files(), **wording},
-        {
-            "popularity": dict(source.decides),
-            **popularity.SOURCES.brought_by(options.popularity),
-            "formats": list(formats),
-            "include": include,
-            **_released_concepts(options.roots),
-        },
-        packages=("polars",),
-        before=partial(check_formats, formats),
-    )
+        "cspace", "release", 5, run, {**tables, **check, **country_files(), **wording},
+        {**decides, "formats": list(formats), "include": include, **_released_concepts(options.roots)},
+        packages=("polars",), before=partial(check_formats, formats),
+    )  # fmt: skip
 
 
 def _released_concepts(concepts: Sequence[Concept]) -> Mapping[str, object]:
@@ -378,9 +356,7 @@ def _released_concepts(concepts: Sequence[Concept]) -> Mapping[str, object]:
         "concepts": {
             concept.concept: {
                 **concept.model_dump(mode="json", include={"concept", "countries", "languages"}),
-                "roots": [
-                    {"qid": root.qid, "subconcept": root.subconcept} for root in concept.roots if root.subconcept
-                ],
+                "roots": [{"qid": one.qid, "subconcept": one.subconcept} for one in concept.roots if one.subconcept],
             }
             for concept in concepts
         }

@@ -53,7 +53,7 @@ def stats_lines(stats: GraphStats) -> Iterator[str]:
     """Write the numbers in lines."""
     yield f"{stats.items:,} items, {stats.statements:,} statements, {stats.nodes:,} nodes, {stats.edges:,} edges"
     yield f"{stats.dangling_targets:,} targets of statements that the dump does not describe"
-    names = [name.replace("_", " ") for name in _PROPERTY_COUNTS]
+    names = [name.replace("_", " ") for name in ("property", *_PROPERTY_COUNTS)]
     yield from aligned(names, [list(map(str, each.values())) for each in stats.properties])
     for each in stats.languages:
         yield f"label in {each['language'] or 'none'}: {each['items']:,} items ({each['share']:.1%})"
@@ -84,10 +84,14 @@ def graph_stats(folder: Path) -> GraphStats:
     tables, graph = GraphTables(folder), load_graph(folder)
     described = np.zeros(len(graph.nodes), np.bool_)
     described[np.searchsorted(graph.nodes, tables.items.select("number").collect()["number"].to_numpy())] = True
-    languages = _language_counts(tables)
-    properties = _property_stats(tables, np.asarray(graph.nodes[~described]))
+    undescribed = pl.LazyFrame({"value": np.asarray(graph.nodes[~described], np.uint32)}).with_columns(dangling=True)
+    statements = tables.statements.join(undescribed, on="value", how="left").group_by("property")
+    properties = statements.agg(**_PROPERTY_COUNTS).sort("property").collect().to_dicts()
+    labels = tables.items.group_by(language="label_language").agg(items=pl.len()).collect()
+    labels = labels.sort(["items", "language"], descending=[True, False], nulls_last=True)
+    languages = labels.with_columns(share=pl.col("items") / pl.col("items").sum()).to_dicts()
     return GraphStats(
-        items=sum(each["items"] for each in languages),
+        items=int(labels["items"].sum()),
         nodes=len(graph.nodes),
         statements=sum(each["statements"] for each in properties),
         edges=len(graph.children),
@@ -102,7 +106,6 @@ def graph_stats(folder: Path) -> GraphStats:
 
 
 _PROPERTY_COUNTS = {
-    "property": pl.first(),
     "statements": pl.len(),
     **{name: pl.col("rank").eq(name).sum() for name in ("preferred", "normal", "deprecated")},
     **{name: pl.col("snak").eq(name).sum() for name in ("somevalue", "novalue")},
@@ -111,23 +114,6 @@ _PROPERTY_COUNTS = {
     "ended": pl.col("ended").sum(),
     "dangling": pl.col("dangling").sum(),
 }
-
-
-def _property_stats(tables: GraphTables, undescribed: NDArray[np.uint32]) -> list[dict[str, Any]]:
-    """Count the statements of each property."""
-    dangling = pl.LazyFrame(
-        {"value": undescribed, "dangling": True}, schema={"value": pl.UInt32, "dangling": pl.Boolean}
-    )
-    rows = tables.statements.join(dangling, on="value", how="left")
-    counts = {name: count for name, count in _PROPERTY_COUNTS.items() if name != "property"}
-    return rows.group_by("property").agg(**counts).sort("property").collect().to_dicts()
-
-
-def _language_counts(tables: GraphTables) -> list[dict[str, Any]]:
-    """Count items by the language of their label, the most frequent first."""
-    rows = tables.items.group_by(language="label_language").agg(items=pl.len()).collect()
-    ordered = rows.sort(["items", "language"], descending=[True, False], nulls_last=True)
-    return ordered.with_columns(share=pl.col("items") / pl.col("items").sum()).to_dicts()
 
 
 def _extremes(tables: GraphTables, graph: Graph, degrees: NDArray[np.int64]) -> list[dict[str, Any]]:
@@ -281,7 +267,13 @@ def _item_rows(before: pl.LazyFrame, after: pl.LazyFrame) -> Iterator[pl.DataFra
 
 def _statement_rows(before: pl.LazyFrame, after: pl.LazyFrame) -> pl.DataFrame:
     """Compare statements by item, property and value; the manner of each is its rank, qualified, ended."""
-    a, b = map(_manners, _changed_rows(before.select(*_ROW).collect(), after.select(*_ROW).collect()))
+    marks = [pl.when(pl.col(name)).then(pl.lit(f", {name}")).otherwise(pl.lit("")) for name in ("qualified", "ended")]
+    a, b = (
+        rows.select(*_STATEMENT, manner=pl.concat_str("rank", *marks))
+        .group_by(*_STATEMENT)
+        .agg(pl.col("manner").sort().str.join("; "))
+        for rows in _changed_rows(before.select(*_ROW).collect(), after.select(*_ROW).collect())
+    )
     joined = a.join(b, on=_STATEMENT, how="full", coalesce=True, nulls_equal=True, suffix="_after").filter(
         pl.col("manner").ne_missing(pl.col("manner_after"))
     )
@@ -309,13 +301,6 @@ def _changed_rows(before: pl.DataFrame, after: pl.DataFrame) -> tuple[pl.DataFra
     differs = pl.any_horizontal(pl.col(name).ne_missing(pl.col(f"{name}_after")) for name in _ROW if name != "number")
     numbers = pairs.filter(differs).select("number").unique()
     return before.join(numbers, on="number", how="semi"), after.join(numbers, on="number", how="semi")
-
-
-def _manners(statements: pl.DataFrame) -> pl.DataFrame:
-    """Give each item, property and value once, with the manner of all its statements in words."""
-    marks = (pl.when(pl.col(name)).then(pl.lit(f", {name}")).otherwise(pl.lit("")) for name in ("qualified", "ended"))
-    manners = statements.select(*_STATEMENT, manner=pl.concat_str("rank", *marks)).group_by(*_STATEMENT)
-    return manners.agg(pl.col("manner").sort().str.join("; "))
 
 
 def compare_stage(a: Path, b: Path) -> Stage:
