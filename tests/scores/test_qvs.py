@@ -554,6 +554,14 @@ def test_images_of_unknown_prompts_are_counted() -> None:
         score_within(SHOWN, PROMPTS.filter(prompt_id="jp-cube"), options=OPTIONS)
 
 
+def test_several_concepts_are_scored_together_too() -> None:
+    food = pl.when(pl.col("prompt_id") == "in-2").then(pl.lit("food")).otherwise("concept")
+    parted = score_within(SHOWN.with_columns(concept=food), PROMPTS.with_columns(concept=food), options=OPTIONS).scores
+    whole, columns = score_within(SHOWN, PROMPTS, options=OPTIONS).scores, ("model", "country", "value", "n")
+    assert set(parted["concept"]) == {"art", "food", None}
+    assert parted.filter(pl.col("concept").is_null()).select(columns).equals(whole.select(columns))
+
+
 def test_several_orders_have_a_mean_each() -> None:
     found = score_within(SHOWN, PROMPTS, options=QvsOptions(size=2, other_orders=(math.inf,))).scores
     means = found.filter(pl.col("country").is_null(), model="a")
