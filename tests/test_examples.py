@@ -334,21 +334,21 @@ def test_a_package_that_is_wrong_breaks_only_what_names_it(package: Path, text: 
     assert (answer.returncode, answer.stderr) == (0, "")
 
 
-def test_a_metric_that_does_not_describe_what_it_reads_is_named(package: Path) -> None:
-    text, described = (package / "family.py").read_text(), 'Annotated[Files, Field(description="Table of matches; '
-    (package / "family.py").write_text(text.replace(f'{described}repeat it for more than one.")]', "Files"))
-    answer = culturekit("score", "evenness", "--help")
-    assert (answer.returncode, "answers what it reads with something else" in answer.stderr) == (2, True)
-    assert "expected Annotated[..., Field(description=...)] of each, found evenness.matches without" in answer.stderr
-
-
-def test_no_two_metrics_have_one_name(package: Path) -> None:
+@pytest.mark.parametrize(("old", "new", "said"), [
+    ('Annotated[Files, Field(description="Table of matches; repeat it for more than one.")]', "Files",
+     "answers what it reads with something else; "
+     "expected Annotated[..., Field(description=...)] of each, found evenness.matches without"),
+    ('name="evenness_entropy"', 'name="qvs"', "two metrics have one name"),
+])  # fmt: skip
+def test_a_metric_without_descriptions_or_of_anothers_name_is_named(
+    package: Path, old: str, new: str, said: str
+) -> None:
     text = (package / "family.py").read_text()
-    (package / "family.py").write_text(text.replace('name="evenness_entropy"', 'name="qvs"'))
-    answer = culturekit("metrics", "list")
-    assert (answer.returncode, "two metrics have one name" in answer.stderr) == (0, True)
-    answer = culturekit("score", "evenness", "--help")
-    assert (answer.returncode, "two metrics have one name" in answer.stderr) == (2, True)
+    assert old in text
+    (package / "family.py").write_text(text.replace(old, new))
+    for words, code in ((("metrics", "list"), 0), (("score", "evenness", "--help"), 2)):
+        answer = culturekit(*words)
+        assert (answer.returncode, said in " ".join(answer.stderr.split())) == (code, True), answer.stderr
 
 
 @pytest.mark.parametrize("spec", ["nowhere:KIND", "evenness.family:NONE", "evenness.family:evenness"])

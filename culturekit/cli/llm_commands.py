@@ -67,6 +67,8 @@ def log(
 
 def exchange_lines(stage: str, exchange: "Exchange") -> Iterator[str]:
     """Write an exchange for a terminal."""
+    from culturekit.llm.ledger import shown_text
+
     when = datetime.fromtimestamp(exchange.at, UTC).isoformat(timespec="seconds")
     usage, parts = exchange.usage, [f"{stage} #{exchange.number}", when, exchange.outcome, exchange.mode]
     parts += [exchange.model, f"try {exchange.attempt}", f"status {exchange.status}"]
@@ -75,15 +77,9 @@ def exchange_lines(stage: str, exchange: "Exchange") -> Iterator[str]:
     if exchange.usd is not None:
         parts.append(f"{exchange.usd:.6f} USD")
     yield "  ".join(part for part in parts if part)
-    yield f"  asked     {shown(exchange.request)}"
-    yield f"  answered  {shown(exchange.reply)}"
-
-
-def shown(content: bytes) -> str:
-    """Write a request or a reply for a terminal."""
-    from culturekit.llm.ledger import shown_text
-
-    return shown_text(content.decode("utf-8", "backslashreplace"), longest=SHOWN, rest="; --json shows them")
+    for what, content in (("asked", exchange.request), ("answered", exchange.reply)):
+        text = shown_text(content.decode("utf-8", "backslashreplace"), longest=SHOWN, rest="; --json shows them")
+        yield f"  {what:<8}  {text}"
 
 
 @llm_app.command(epilog="Example: culturekit llm cost runs/cube")

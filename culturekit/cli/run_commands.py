@@ -70,8 +70,10 @@ def run(
             on_start=lambda stage: progress.stage(stage.name), on_end=finished,
         )  # fmt: skip
     name, file = ("report", "report.html") if wanted.evaluated else ("card", "README.md")
-    page = folder / name / file
-    last = shown(page) if name in {stage_run.name for stage_run in runs} and page.is_file() else None
+    page, last = folder / name / file, None
+    if name in {stage_run.name for stage_run in runs} and page.is_file():
+        below = page.is_absolute() and page.is_relative_to(Path.cwd())
+        last = str(page.relative_to(Path.cwd()) if below else page)
     headline: Iterable[str] = ()
     if not as_json:
         reused = sum(stage_run.state == "reused" for stage_run in runs)
@@ -97,11 +99,6 @@ def demo(
     """
     workdir = workdir or RUNS / recipe
     run(Path(recipe), workdir=workdir, workers=workers, engine=engine, go_on=go_on, prices=prices, as_json=as_json)
-
-
-def shown(path: Path) -> str:
-    """Write a path relative to where the command runs, when it lies below."""
-    return str(path.relative_to(Path.cwd())) if path.is_absolute() and path.is_relative_to(Path.cwd()) else str(path)
 
 
 def plan(

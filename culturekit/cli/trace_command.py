@@ -15,7 +15,7 @@ from culturekit.kg.countries import QID
 from culturekit.trail.evidence import ArtifactEvidence, EvidenceTables, PathNode, Statement, verdict_lines
 from culturekit.trail.numbers import NumberWalk, number_lines
 from culturekit.trail.space_causes import space_file
-from culturekit.trail.walk_back import Neighbour, Trail, find_score, is_mapped, people_lines, walk_back, walk_images
+from culturekit.trail.walk_back import Trail, find_score, is_mapped, people_lines, walk_back, walk_images
 
 SHOWN_OF_LINE = 400  # How many characters of a dump line are printed; `--json` gives all
 
@@ -40,7 +40,7 @@ def trace(
     what made it one: path, verdicts, or the proposal of a model.
     """
     location, _, named = score.partition("#")
-    if is_artifact(named) or is_artifact(score):
+    if any(QID.match(text) or text.startswith("LLM:") for text in (named, score)):
         if image is not None or images > 1:
             raise UsageError("--image and --images belong to a score, not to an artifact", found=score)
         trace_artifact(location, named, as_json=as_json)
@@ -56,11 +56,6 @@ def trace(
     first, *others = trails
     more = (line for trail in others for line in ("", *image_lines(trail)))
     show({**asdict(first), "more": others}, (*trail_lines(first), *more), as_json=as_json)
-
-
-def is_artifact(text: str) -> bool:
-    """Tell an artifact from a row: an item, or `LLM:` and a slug."""
-    return bool(QID.match(text)) or text.startswith("LLM:")
 
 
 def trace_artifact(location: str, artifact_id: str, *, as_json: bool) -> None:
@@ -116,8 +111,12 @@ def trail_lines(trail: Trail) -> Iterator[str]:
 
 def score_lines(score: Mapping[str, Any], of: str = "") -> Iterator[str]:
     """Tell a score, what it is of, and how it was made."""
-    value = "not defined" if score["value"] is None else f"{score['value']:.4f}"
-    yield f"score      {score['metric']} = {value}{interval_text(score)}, n = {score['n']} {of}".rstrip()
+    from culturekit.report.run_folders import ALIKE
+
+    value, low, high = score["value"], score["ci_low"], score["ci_high"]
+    found = "not defined" if value is None else f"{value:.4f}"
+    interval = "" if None in (low, high) else f" [{low:.4f}, {high:.4f}{f': {ALIKE}' if low == high else ''}]"
+    yield f"score      {score['metric']} = {found}{interval}, n = {score['n']} {of}".rstrip()
     named = ("model", "concept", "country", "group")
     scope = ", ".join(f"{name} {score[name]}" for name in named if score[name] is not None)
     yield f"           {scope}, {score['params']}"
@@ -132,7 +131,11 @@ def image_lines(trail: Trail) -> Iterator[str]:
     if not trail.neighbours:
         yield "shows      no artifact: the image is culture-free"
     for near in trail.neighbours:
-        yield near_text(near)
+        lead = f"lead {near.margin:+.4f}, over other countries {near.country_margin:+.4f}"
+        line = (
+            f"{near.artifact} ({near.artifact_id}, {near.country}), {lead}{f'  <- {near.place}' if near.place else ''}"
+        )
+        yield f"nearest {near.rank}  {near.score:.4f}  {line}"
     if trail.evidence is not None:
         yield from evidence_lines(trail.evidence)
     yield from verdict_lines(trail.verdicts)
@@ -156,23 +159,6 @@ def answer_lines(trail: Trail) -> Iterator[str]:
             f"speaks for {people.weights[image]:.1f} images of its concept; one of {len(cell.audited):,} looked at of "
             f"{cell.images:,} mapped to {cell.label}"
         )
-
-
-def near_text(near: Neighbour) -> str:
-    """Write an artifact near an image, with its lead over others, and its place in the dump."""
-    lead = f"lead {near.margin:+.4f}, over other countries {near.country_margin:+.4f}"
-    index = f"  <- {near.place}" if near.place else ""
-    return f"nearest {near.rank}  {near.score:.4f}  {near.artifact} ({near.artifact_id}, {near.country}), {lead}{index}"
-
-
-def interval_text(score: Mapping[str, Any]) -> str:
-    """Write the interval, where there is one."""
-    from culturekit.report.run_folders import ALIKE
-
-    low, high = score["ci_low"], score["ci_high"]
-    if low is None or high is None:
-        return ""
-    return f" [{low:.4f}, {high:.4f}{f': {ALIKE}' if low == high else ''}]"
 
 
 def node_text(node: PathNode, published: str = "") -> str:

@@ -128,12 +128,7 @@ def write_verification(answer: "Verification", out: Path) -> None:
     """Write `verification.json`, and findings and scores as JSON lines."""
     out.mkdir(parents=True, exist_ok=True)
     data = as_data(answer)
-    findings, scores = data.pop("findings"), data.pop("scores")
-    write_atomically(out / "findings.jsonl", json_lines(findings))
-    write_atomically(out / "scores.jsonl", json_lines(scores))
+    for name in ("findings", "scores"):
+        lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in data.pop(name))
+        write_atomically(out / f"{name}.jsonl", lines.encode())
     write_atomically(out / "verification.json", (json.dumps(data, indent=2, ensure_ascii=False) + "\n").encode())
-
-
-def json_lines(rows: list[dict[str, Any]]) -> bytes:
-    """Write one row per line."""
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()

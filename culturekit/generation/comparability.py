@@ -18,25 +18,15 @@ _CUT = '"prompt_cut":'  # how a backend says in `provider_params` what became of
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """How images were made, as far as it bears on comparing them: most with how many images have it.
+    """How images were made, as far as it bears on comparing them: most with how many images have it."""
 
-    Attributes:
-        rewriter: Whether the provider rewrote prompts.
-        seeds: Whether seeds were honoured.
-        sizes: Widths and heights of the images there are.
-        unsent_negatives: Prompts whose negative part was not sent, or had no effect.
-        versions: What answered, of the images there are.
-        cut_prompts: Prompts that were longer than a text encoder reads.
-        first_seeds: The seeds of some slots, the first.
-    """
-
-    rewriter: Mapping[str, int]
-    seeds: Mapping[str, int]
-    sizes: Mapping[str, int]
-    unsent_negatives: int = 0
-    versions: Mapping[str, int] = field(default_factory=dict)
-    cut_prompts: int = 0
-    first_seeds: Mapping[Slot, int] = field(default_factory=dict)
+    rewriter: Mapping[str, int]  # whether the provider rewrote prompts
+    seeds: Mapping[str, int]  # whether seeds were honoured
+    sizes: Mapping[str, int]  # widths and heights of the images there are
+    unsent_negatives: int = 0  # prompts whose negative part was not sent, or had no effect
+    versions: Mapping[str, int] = field(default_factory=dict)  # what answered, of the images there are
+    cut_prompts: int = 0  # prompts that were longer than a text encoder reads
+    first_seeds: Mapping[Slot, int] = field(default_factory=dict)  # the seeds of some slots, the first
 
     def noted(self) -> dict[str, object]:
         """Write the traits for a manifest."""
@@ -55,7 +45,8 @@ def traits_of(images: pl.DataFrame) -> Traits:
     """Read the traits of a table of images; those that were not made have no size."""
     finished = images.filter(pl.col("status") == "ok")
     honoured = {True: "yes", False: "no", None: _UNKNOWN}
-    slots = finished.drop_nulls(["prompt_id", "repeat", "slot", "seed"]).sort("prompt_id", "repeat", "slot")
+    slots = finished.select("prompt_id", "repeat", "slot", "seed").drop_nulls().sort("prompt_id", "repeat", "slot")
+    first = slots.head(_SEEDS_COMPARED)
     return Traits(
         _tally(finished["rewriter"].to_list()),
         _tally([honoured[value] for value in finished["seed_honoured"].to_list()]),
@@ -63,12 +54,7 @@ def traits_of(images: pl.DataFrame) -> Traits:
         int(images["provider_params"].str.contains(_UNSENT).sum()),
         _tally([version or _UNKNOWN for version in finished["model_version"].to_list()]),
         int(images["provider_params"].str.contains(_CUT, literal=True).sum()),
-        {
-            (prompt, repeat, slot): seed
-            for prompt, repeat, slot, seed in slots.head(_SEEDS_COMPARED)
-            .select("prompt_id", "repeat", "slot", "seed")
-            .iter_rows()
-        },
+        {(prompt, repeat, slot): seed for prompt, repeat, slot, seed in first.iter_rows()},
     )
 
 

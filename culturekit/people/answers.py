@@ -256,7 +256,7 @@ def answer_mistakes(
     """Find every answer that is not allowed, was not asked for, or is missing."""
     for criterion in scheme.criteria:
         name = criterion.name
-        if not asked(criterion, answers):
+        if not all(set(answers.get(earlier, ())) & set(values) for earlier, values in criterion.when.items()):
             if name in answers:
                 yield Mistake("answer to a question not asked", name, ", ".join(answers[name])[:200])
             if name in comments:
@@ -267,11 +267,6 @@ def answer_mistakes(
         elif criterion.required:
             yield Mistake("required answer missing", name)
         yield from comment_mistakes(criterion, answers, comments)
-
-
-def asked(criterion: Criterion, answers: Answers) -> bool:
-    """Tell whether a question is asked after the answers to earlier ones."""
-    return all(set(answers.get(name, ())) & set(values) for name, values in criterion.when.items())
 
 
 def comment_mistakes(criterion: Criterion, answers: Answers, comments: Mapping[str, str]) -> Iterator[Mistake]:

@@ -1,9 +1,8 @@
 """Tasks and sheets: what annotators see of each item, with checks and repeated items among them."""
 
-import html
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -70,19 +69,16 @@ def items_of_images(
     finished = images.filter(status="ok").sort("image_id")
     left_out[ABSENT] += images.height - finished.height
     known = {} if prompts is None else {row["prompt_id"]: row for row in prompts.iter_rows(named=True)}
-    return [item_of_image(row, known.get(row["prompt_id"], {}), scheme) for row in finished.iter_rows(named=True)]
-
-
-def item_of_image(image: Mapping[str, Any], prompt: Mapping[str, Any], scheme: Scheme) -> Item:
-    """Make the item of one image."""
-    scope = {name: prompt.get(name) or image.get(name) for name in ("concept", "country", "group")}
-    text = prompt.get("text") or image.get("prompt_sent")
-    known = {"prompt": text, "meaning": prompt.get("meaning") or prompt.get("artifact_id") or text, **scope}
-    about = {**scope, "model": image["model"], "prompt_id": image["prompt_id"]}
-    return Item(
-        image["image_id"], {scheme.pictures[0]: image["image_id"]}, texts_of(known, scheme, image["image_id"]),
-        known.get(scheme.region) if scheme.region else None, about,
-    )  # fmt: skip
+    items = []
+    for image in finished.iter_rows(named=True):
+        name, prompt = image["image_id"], known.get(image["prompt_id"], {})
+        scope = {part: prompt.get(part) or image.get(part) for part in ("concept", "country", "group")}
+        text = prompt.get("text") or image.get("prompt_sent")
+        shown = {"prompt": text, "meaning": prompt.get("meaning") or prompt.get("artifact_id") or text, **scope}
+        about = {**scope, "model": image["model"], "prompt_id": image["prompt_id"]}
+        region = shown.get(scheme.region) if scheme.region else None
+        items.append(Item(name, {scheme.pictures[0]: name}, texts_of(shown, scheme, name), region, about))
+    return items
 
 
 def items_of_rows(rows: pl.DataFrame, images: pl.DataFrame, scheme: Scheme, left_out: Counter[str]) -> list[Item]:
@@ -97,7 +93,11 @@ def items_of_rows(rows: pl.DataFrame, images: pl.DataFrame, scheme: Scheme, left
     columns = {name: column_of(name, rows) for name in scheme.pictures}
     finished = {row["image_id"]: row for row in images.filter(status="ok").iter_rows(named=True)}
     items = []
-    for row in unique_rows(rows, key):
+    table = rows.with_columns(pl.col(key).cast(pl.String)).sort(key)
+    repeated = table.filter(pl.col(key).is_duplicated() | pl.col(key).is_null())
+    if repeated.height:
+        raise UsageError("an item has no id of its own", expected="ids that differ", found=repr(repeated[key][0]))
+    for row in table.iter_rows(named=True):
         pictures = {name: str(row[column]) for name, column in columns.items()}
         if any(image not in finished for image in pictures.values()):
             left_out[ABSENT] += 1
@@ -109,15 +109,6 @@ def items_of_rows(rows: pl.DataFrame, images: pl.DataFrame, scheme: Scheme, left
         region = text_or_none(known.get(scheme.region)) if scheme.region else None
         items.append(Item(row[key], pictures, texts_of(known, scheme, row[key]), region, about))
     return items
-
-
-def unique_rows(rows: pl.DataFrame, key: str) -> Iterator[dict[str, Any]]:
-    """Give the rows in the order of their ids, each of which stands once."""
-    table = rows.with_columns(pl.col(key).cast(pl.String)).sort(key)
-    repeated = table.filter(pl.col(key).is_duplicated() | pl.col(key).is_null())
-    if repeated.height:
-        raise UsageError("an item has no id of its own", expected="ids that differ", found=repr(repeated[key][0]))
-    return table.iter_rows(named=True)
 
 
 def column_of(picture: str, rows: pl.DataFrame) -> str:
@@ -332,28 +323,18 @@ def project_id(scheme: object, items: Sequence[str], options: object, *, seed: i
     return digest(["project", scheme, list(items), options, seed])[:12]
 
 
-def task_id(project: str, *what: object, seed: int) -> str:
-    """Name a task so that nobody can tell what it stands for."""
-    return f"t{digest(['task', project, [str(part) for part in what], seed])[:20]}"
-
-
 def drawn(count: int, *key: object, seed: int) -> list[int]:
     """Draw an order of so many things."""
     return [int(index) for index in own_generator(seed, *key).permutation(count)]
 
 
 def content_of(data: object) -> str:
-    """Hash what a task shows, wherever its pictures lie."""
+    """Hash what a task shows, wherever its pictures lie: of an address the name of the file."""
     if not isinstance(data, dict):
         return digest(["no task"])
-    return digest({str(key): plain(str(key), value) for key, value in data.items()})
-
-
-def plain(key: str, value: object) -> object:
-    """Leave of a picture's address the name of the file."""
-    if key.startswith("picture_") and isinstance(value, str):
-        return value.replace("\\", "/").rsplit("/", 1)[-1]
-    return value
+    pictures = {key: text for key, text in data.items() if str(key).startswith("picture_") and isinstance(text, str)}
+    names = {key: text.replace("\\", "/").rsplit("/", 1)[-1] for key, text in pictures.items()}
+    return digest({str(key): value for key, value in (data | names).items()})
 
 
 # Who is to judge what: slots of each item for annotators of its own region, and of others.
@@ -564,7 +545,7 @@ def make_part(project: Project, share: Share, name: str, items: Sequence[Item], 
 def make_task(project: Project, part: str, kind: str, item: Item, number: int, *, first: Task | None = None) -> Task:
     """Make one task; a repeated one stands as it stood the first time."""
     scheme, seed = project.scheme, project.seed
-    name = task_id(project.name, part, kind, item.item_id, number, seed=seed)
+    name = f"t{digest(['task', project.name, [part, kind, item.item_id, str(number)], seed])[:20]}"
     places = places_of(scheme, part, item, seed) if first is None else first.places
     # neither its model nor its prompt shows in the name of a picture
     images = [item.pictures[index] for index in places]
@@ -577,7 +558,10 @@ def make_task(project: Project, part: str, kind: str, item: Item, number: int, *
         "note": "" if check is None else check.say,
         **{f"picture_{index + 1}": file for index, file in enumerate(files)},
         **item.texts,
-        **{field: [listed(offer) for offer in options] for field, options in offers.items()},
+        **{
+            field: [{"value": offer.code, "html": escape(offer.label)} for offer in options]
+            for field, options in offers.items()
+        },
     }
     if not files:
         data["subject"] = scheme.title
@@ -585,11 +569,6 @@ def make_task(project: Project, part: str, kind: str, item: Item, number: int, *
     expected = None if right is None else json.dumps(dict(sorted(right.items())))
     repeat_of = None if first is None else first.task
     return Task(name, kind, item, places, files, data, content_of(data), repeat_of, expected)
-
-
-def listed(offer: Offer) -> dict[str, str]:
-    """Write an option as Label Studio lists options of a task; what people read is HTML there."""
-    return {"value": offer.code, "html": html.escape(offer.label)}
 
 
 def places_of(scheme: Scheme, part: str, item: Item, seed: int) -> tuple[str, ...]:

@@ -62,7 +62,11 @@ def run_recipe(
     workdir.mkdir(parents=True, exist_ok=True)
     runs = []
     with hold(workdir / LOCK, wait=wait):
-        check_kind(workdir, record["recipe"])
+        if (workdir / RECIPE_RECORD).is_file() and (known := recorded(workdir).recipe) != record["recipe"]:
+            raise UsageError(
+                "this folder has the run of another recipe", where=str(workdir), expected=f"a recipe `{known}`",
+                found=f"`{record['recipe']}`", hint="Choose another --workdir.",
+            )  # fmt: skip
         write_atomically(workdir / RECIPE_RECORD, canonical_json(record) + b"\n")
         for stage in stages:
             on_start(stage)
@@ -73,15 +77,6 @@ def run_recipe(
             on_end(run)
             runs.append(run)
     return runs
-
-
-def check_kind(workdir: Path, kind: str) -> None:
-    """Refuse to put a recipe of another kind in the place of the one that a folder was run with."""
-    if (workdir / RECIPE_RECORD).is_file() and (known := recorded(workdir).recipe) != kind:
-        raise UsageError(
-            "this folder has the run of another recipe", where=str(workdir), expected=f"a recipe `{known}`",
-            found=f"`{kind}`", hint="Choose another --workdir.",
-        )  # fmt: skip
 
 
 def ends_of(stages: Sequence[Stage], wanted: str) -> list[int]:

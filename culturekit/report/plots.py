@@ -52,7 +52,8 @@ def plot(
         links: where the numbers of dots lead, row by row.
     """
     scale = _scale_of([*among, *(point for _, points in lines for point in points if point)], chart)
-    keys, below = _key_rows(_keys_of(chart, columns, lines))
+    series = {"dots": columns, "curves": [head for head, _ in lines]}.get(chart.kind, ())
+    keys, below = _key_rows(series if len(series) > 1 else ())  # one alone needs no key
     if chart.kind == "bars":
         marks, height = [*_panels(scale, chart, columns, lines)], (_LABEL + _PANEL + 30.0) * len(lines) + _KEY
     elif chart.kind == "curves":
@@ -139,12 +140,6 @@ def _mark(series: int, x: float, y: float) -> str:
             (-1.3, 4), (-1.3, 1.3), (-4, 1.3)),
     }[shape]  # fmt: skip
     return f'<polygon class="{kind}" points="{" ".join(f"{x + dx:.1f},{y + dy:.1f}" for dx, dy in corners)}"/>'
-
-
-def _keys_of(chart: Chart, columns: Sequence[str], lines: Lines) -> Sequence[str]:
-    """Name the series: columns of dots, rows of curves; one alone needs no key."""
-    names = {"dots": columns, "curves": [head for head, _ in lines]}.get(chart.kind, ())
-    return names if len(names) > 1 else ()
 
 
 def _key_rows(names: Sequence[str]) -> tuple[list[str], float]:

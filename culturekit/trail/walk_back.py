@@ -201,7 +201,11 @@ def people_behind(folder: Path, score: Mapping[str, Any], matches: pl.DataFrame)
     audits = audits.join(nearest.select("image_id"), on="image_id", how="semi").sort("image_id", "annotator")
     answers: dict[str, tuple[Answer, ...]] = {}
     for row in audits.iter_rows(named=True):
-        answers[row["image_id"]] = (*answers.get(row["image_id"], ()), answer_of(row, level))
+        labels = (row["artifact_id"], row["country"], row["continent"])
+        named = row[level] or row["country"] or row["continent"] or "nothing"
+        text = str((row.get("none_means") or NO_CULTURE) if row["none_of_these"] else named)
+        answer = Answer(row["annotator"], row["pool"], *labels, text)
+        answers[row["image_id"]] = (*answers.get(row["image_id"], ()), answer)
     audited = nearest.filter(pl.col("image_id").is_in(list(answers)))
     of_concept = dict(nearest.group_by("concept").len().iter_rows())
     seen_of_concept = dict(audited.group_by("concept").len().iter_rows())
@@ -210,13 +214,6 @@ def people_behind(folder: Path, score: Mapping[str, Any], matches: pl.DataFrame)
         for image, concept in audited.select("image_id", "concept").iter_rows()
     }
     return People(nearest.height, weights, tuple(cells_of(nearest, answers, level)), answers)
-
-
-def answer_of(row: Mapping[str, Any], level: str) -> Answer:
-    """Read one answer, and say it at a level."""
-    none = row.get("none_means") or NO_CULTURE
-    text = none if row["none_of_these"] else row[level] or row["country"] or row["continent"] or "nothing"
-    return Answer(row["annotator"], row["pool"], row["artifact_id"], row["country"], row["continent"], str(text))
 
 
 def cells_of(nearest: pl.DataFrame, answers: Mapping[str, tuple[Answer, ...]], level: str) -> Iterator[MappedCell]:
@@ -241,6 +238,9 @@ def people_lines(people: People) -> Iterator[str]:
 
 
 MOST_COMMON = 5  # So many artifacts and countries are named of what is behind a score
+
+
+NEAR = ("rank", "artifact_id", "artifact", "country", "score", "margin", "country_margin")  # of a row of matches
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,7 +353,10 @@ class Walk:
         return Trail(
             score=self.score, behind=self.counted, batch=tuple(same_batch["image_id"].unique(maintain_order=True)),
             image_id=image_id, image=file, prompt=prompt_of(self.images_path.parent, image),
-            neighbours=tuple(neighbour(row, where) for row, where in zip(named, places, strict=True)),
+            neighbours=tuple(
+                Neighbour(**{name: row[name] for name in NEAR}, place=where)
+                for row, where in zip(named, places, strict=True)
+            ),
             evidence=evidence[0] if evidence else None, dump_place=places[0] if places else None,
             dump_line=self.line_of(evidence[0]) if evidence else None,
             verdicts=self.tables.verdicts(evidence[0]) if evidence and evidence[0] else (), people=self.people,
@@ -435,11 +438,3 @@ def prompt_of(images_folder: Path, image: Mapping[str, Any]) -> str:
         return image["prompt_sent"] or ""
     prompts = read_table(upstream(images_folder, "prompts"), PROMPTS)
     return str(prompts.filter(pl.col("prompt_id") == image["prompt_id"])["text"][0])
-
-
-def neighbour(row: Mapping[str, Any], position: DumpPosition | None) -> Neighbour:
-    """Read a neighbour from a row of matches."""
-    return Neighbour(
-        row["rank"], row["artifact_id"], row["artifact"], row["country"], row["score"], row["margin"],
-        row["country_margin"], position,
-    )  # fmt: skip

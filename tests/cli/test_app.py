@@ -191,12 +191,9 @@ def test_a_list_of_scores_imports_no_table() -> None:
 RECORD = logging.LogRecord("culturekit", logging.WARNING, "", 0, "%s: server does not answer", ("m",), None)
 
 
-def test_what_is_logged_is_a_line_that_people_read(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_logged_is_a_line_that_people_or_machines_read(capsys: pytest.CaptureFixture[str]) -> None:
     StderrLines(as_json=False).emit(RECORD)
     assert capsys.readouterr() == ("", "WARNING: m: server does not answer\n")
-
-
-def test_beside_json_it_is_a_line_that_machines_read(capsys: pytest.CaptureFixture[str]) -> None:
     StderrLines(as_json=True).emit(RECORD)
     assert json.loads(capsys.readouterr().err) == {"level": "warning", "said": "m: server does not answer"}
 
@@ -292,6 +289,8 @@ def typed(*words: str) -> tuple[int, str]:
     ((), Wall(Colours())), (("--names", "green", "--height", "2"), Wall(Colours(("green",)), 2)),
     (("--names", "green, white", "--share", "0.25"), Wall(Colours(("green", "white"), 0.25))),
     (("--names", ""), Wall(Colours(()))),
+    (("--names", "white,green", "--pattern", "across"), Wall(Colours(("white", "green")), pattern="across")),
+    (("--share", "0.25", "--pattern", "across"), Wall(Colours(share=0.25), pattern="across")),
 ])  # fmt: skip
 def test_a_command_by_hand_takes_a_dataclass(words: tuple[str, ...], wall: Wall) -> None:
     painted.clear()
@@ -308,13 +307,6 @@ def test_a_part_gives_the_options_that_it_names_with_their_ranges() -> None:
     assert "--depth" not in shown
     assert typed("--depth", "4")[0] == 2
     assert typed("--share", "1.5")[0] == 2
-
-
-@pytest.mark.parametrize("words", [("--names", "white,green"), ("--share", "0.25")])
-def test_an_option_is_looked_at_beside_one_that_it_needs(words: tuple[str, ...]) -> None:
-    painted.clear()
-    assert typed(*words, "--pattern", "across") == (0, "")
-    assert painted[0].pattern == "across"
 
 
 IDLE = {

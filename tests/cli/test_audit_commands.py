@@ -56,12 +56,6 @@ def test_machines_get_every_finding(tmp_path: Path) -> None:
     assert "\x1b" not in shown
 
 
-def test_a_file_that_cannot_be_read_leaves_with_two(tmp_path: Path) -> None:
-    code, _, error = audited(str(tmp_path / "none.json"))
-    assert code == 2
-    assert "there is no such file" in error
-
-
 # How near forecasts come is for `test_audit_forecast` to say
 pytestmark = pytest.mark.usefixtures("imputed_in_few_rounds")
 
@@ -94,10 +88,15 @@ def test_a_plan_says_how_many_images_of_each_model_and_how_long_that_takes(run: 
         assert plan["half"] is None or plan["half"] > plan["width"]
 
 
-def test_a_plan_in_words_says_what_it_takes_to_be_known_and_what_comes_next(run: Path) -> None:
-    done = culturekit("audit", "plan", run, "--width", "0.3", ends=0)
+def test_a_plan_in_words_says_what_it_takes_to_be_known_and_what_comes_next(run: Path, tmp_path: Path) -> None:
+    asked, file = ("audit", "plan", run, "--width", "0.3"), tmp_path / "audits.parquet"
+    done = culturekit(*asked, ends=0)
     assert "Simulated: the mapping is" in done.stdout
     assert f"Next: culturekit annotate serve {run} --images 30" in done.stdout
+    answers_about(run, 2).write_parquet(file)
+    done = culturekit(*asked, "--audits", file, ends=0)
+    assert f"Simulated: first audit: {file}. People are taken to be right" in done.stdout
+    assert "Marked: one rater. Corrected scores rest on one rater" in done.stdout  # it said: people err as there
 
 
 def answers_about(run: Path, one_of: int) -> pl.DataFrame:
@@ -105,14 +104,6 @@ def answers_about(run: Path, one_of: int) -> pl.DataFrame:
     tables = [read_table(path, MATCHES) for path in sorted(run.glob("matches-*/matches.parquet"))]
     images = pl.concat(table.filter(pl.int_range(pl.len()) % (2 * one_of) < 2) for table in tables)
     return audits_of(dict(zip(images["image_id"], images["country"], strict=True)))
-
-
-def test_a_first_audit_takes_the_place_of_an_assumption(run: Path, tmp_path: Path) -> None:
-    file = tmp_path / "audits.parquet"
-    answers_about(run, 2).write_parquet(file)
-    done = culturekit("audit", "plan", run, "--width", "0.3", "--audits", file, ends=0)
-    assert f"Simulated: first audit: {file}. People are taken to be right" in done.stdout
-    assert "Marked: one rater. Corrected scores rest on one rater" in done.stdout  # it said: people err as there
 
 
 @pytest.mark.parametrize(("one_of", "source"), [

@@ -85,6 +85,7 @@ def test_a_stage_answers_in_json_and_is_reused(by_hand: Path) -> None:
     (["trace", "nowhere#1"], "there are no scores"),
     (["report", ".", "--out", "r"], "not the folder of a run"),
     (["generate", "--backend", "dalle", "--prompts", "p", "--out", "i"], "there is no backend 'dalle'"),
+    (["audit", "none.json"], "there is no such file"),
     (["nonsense"], "nonsense"),
 ])  # fmt: skip
 def test_a_users_mistake_ends_with_2(tmp_path: Path, arguments: list[str | Path], message: str) -> None:

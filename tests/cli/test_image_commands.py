@@ -209,10 +209,7 @@ def test_a_quota_that_is_not_met_leaves_with_one_and_still_hands_out_the_sheet(s
     assert code == 1
     assert "quota not met: cuisine in BR: 8 of 20" in answer
     assert sheet.is_file()
-
-
-def test_a_limit_that_is_not_reached_leaves_with_nothing(space: Path, tmp_path: Path) -> None:
-    assert run("--cspace", space, "--out", tmp_path / "p", "--per", 20)[0] == 0
+    assert run("--cspace", space, "--out", tmp_path / "p", "--per", 20)[0] == 0, "a limit is no quota"
 
 
 def test_a_changed_sheet_makes_the_prompts_again(space: Path, tmp_path: Path) -> None:
@@ -287,13 +284,6 @@ def test_texts_become_a_folder_too(tmp_path: Path) -> None:
     assert manifest.drops == {"empty text": 1}
 
 
-def test_phrases_are_their_own_ids(tmp_path: Path) -> None:
-    pl.DataFrame({"prompt_id": ["p", "p"], "token": ["feather headdress", "red"]}).write_parquet(tmp_path / "d.parquet")
-    pl.DataFrame({"phrase": ["red", "drum"]}).write_ndjson(tmp_path / "more.jsonl")
-    found = texts_of([tmp_path / "d.parquet", tmp_path / "more.jsonl"], TextColumns())
-    assert dict(found.texts) == {"drum": "drum", "feather headdress": "feather headdress", "red": "red"}
-
-
 @pytest.mark.parametrize(("content", "columns", "problem"), [
     ("id,text\na,x\na,y\n", TextColumns(), "one id stands for two texts; found 'a' for 'x' and for 'y'"),
     ("name,words\na,x\n", TextColumns(), "no such columns"),
@@ -307,10 +297,14 @@ def test_texts_that_are_not_clear_are_refused(tmp_path: Path, content: str, colu
         texts_of([tmp_path / "texts.csv"], columns)
 
 
-def test_columns_can_be_named(tmp_path: Path) -> None:
+def test_columns_can_be_named_and_phrases_are_their_own_ids(tmp_path: Path) -> None:
     (tmp_path / "texts.csv").write_text("name,words\na,x\n", encoding="utf-8")
     assert texts_of([tmp_path / "texts.csv"], TextColumns("name", "words")).texts == {"a": "x"}
     assert texts_of([tmp_path / "texts.csv"], TextColumns(text="words")).texts == {"x": "x"}
+    pl.DataFrame({"prompt_id": ["p", "p"], "token": ["feather headdress", "red"]}).write_parquet(tmp_path / "d.parquet")
+    pl.DataFrame({"phrase": ["red", "drum"]}).write_ndjson(tmp_path / "more.jsonl")
+    found = texts_of([tmp_path / "d.parquet", tmp_path / "more.jsonl"], TextColumns())
+    assert dict(found.texts) == {"drum": "drum", "feather headdress": "feather headdress", "red": "red"}
 
 
 @pytest.mark.parametrize("given", [[], ["--images", "x.parquet", "--texts", "y.parquet"]])

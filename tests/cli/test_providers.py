@@ -312,18 +312,14 @@ def test_the_log_shows_what_left_and_came_and_cannot_steer_a_terminal(run: Path)
     assert re.search(r"answered  \\xffz+ \.\.\. 1,004 more characters", text)
 
 
-def test_the_log_by_outcome_and_as_json(run: Path) -> None:
+def test_the_log_by_outcome_and_as_json_or_how_exchanges_ended(run: Path) -> None:
     lines = printed("log", str(run / "filter"), "--outcome", "invalid", "--limit", "1", "--json").splitlines()
     (data,) = map(json.loads, lines)
     assert data["outcome"] == "invalid"
     assert data["reply"] == "\\xff" + "z" * 3_000
     assert data["usage"]["thinking_tokens"] == 4
-
-
-def test_a_log_of_nothing_says_how_exchanges_ended(run: Path) -> None:
     done = culturekit("llm", "log", run, "--outcome", "refusal", ends=0)
-    assert done.stdout == ""
-    assert done.stderr == "no such exchange; those that are there ended invalid, ok, refused\n"
+    assert (done.stdout, done.stderr) == ("", "no such exchange; those that are there ended invalid, ok, refused\n")
 
 
 def test_cost_adds_up(run: Path) -> None:

@@ -29,6 +29,7 @@ class Recorder:
     version = "1"
     knows_truth = False
     shade = 0
+    odd: tuple[str, ...] = ()
 
     def __init__(self) -> None:
         self.calls: list[list[ImageRequest]] = []
@@ -37,7 +38,7 @@ class Recorder:
         self.calls.append(list(requests))
         return [
             Failure("refused", "unsafe") if request.prompt_id == "p2"
-            else Picture(self.drawn(request), True)
+            else Picture(self.drawn(request), True, provider_params={FINDINGS: self.odd} if self.odd else {})
             for request in requests
         ]  # fmt: skip
 
@@ -142,17 +143,16 @@ def test_what_draws_otherwise_makes_other_images(work: Work, tmp_path: Path, bac
     assert before.filter(~ok).join(again.filter(~ok), on="image_id").height == 2
 
 
-class Held:
-    """Draws the seed of a request, remembers every call, and stops at the call it is told to."""
+class Held(Recorder):
+    """A model on this machine, which stops at the call it is told to."""
 
     version = "held-1"
-    knows_truth = False
     batch_size = 3
+    odd = ("odd",)
 
     def __init__(self, *, stops_at: int = 10**9, lanes: int = 1) -> None:
-        self.stops_at, self.many = stops_at, lanes
-        self.calls: list[list[ImageRequest]] = []
-        self.released = 0
+        super().__init__()
+        self.stops_at, self.many, self.released = stops_at, lanes, 0
 
     @contextmanager
     def lanes(self, workers: int) -> Iterator[Sequence[Lane]]:
@@ -162,14 +162,9 @@ class Held:
         self.released += 1
 
     def generate(self, requests: Sequence[ImageRequest]) -> list[ImageReply]:
-        self.calls.append(list(requests))
-        if len(self.calls) > self.stops_at:
+        if len(self.calls) >= self.stops_at:
             raise CultureKitError("the machine was turned off")
-        return [
-            Failure("refused", "unsafe") if request.prompt_id == "p2"
-            else Picture(np.full((4, 4, 3), request.seed % 256, np.uint8), True, provider_params={FINDINGS: ["odd"]})
-            for request in requests
-        ]  # fmt: skip
+        return super().generate(requests)
 
 
 Use = Callable[[Held], Held]

@@ -75,7 +75,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_other_names(tmp_path: Pa
     assert {name for name in a if "pictures" in name}.isdisjoint(c)
 
 
-def test_label_studio_and_the_form_have_the_same_tasks(tmp_path: Path, files: ExportFiles) -> None:
+def test_label_studio_and_the_form_have_the_same_tasks_and_not_the_key(tmp_path: Path, files: ExportFiles) -> None:
     export(tmp_path / "out", files)
     content = form_tasks(tmp_path / "out")
     for task in content["tasks"]:
@@ -83,6 +83,10 @@ def test_label_studio_and_the_form_have_the_same_tasks(tmp_path: Path, files: Ex
     plain = sorted(content["tasks"], key=lambda task: task["task"])
     assert sorted((task["data"] for task in studio_tasks(tmp_path / "out")), key=lambda data: data["task"]) == plain
     assert {task["task"] for task in plain} == set(key_of(tmp_path / "out"))
+    handed_out = sorted(path.name for path in (tmp_path / "out/hand-out").iterdir())
+    assert handed_out == ["form.html", "label-studio", "pictures"]
+    projects = orjson.loads((tmp_path / "out/hand-out/label-studio/projects.json").read_bytes())
+    assert [(one["annotator_region"], one["maximum_annotations"]) for one in projects] == [(c, 3) for c in COUNTRIES]
 
 
 def judged(folder: Path) -> Counter[tuple[str, str, bool]]:
@@ -183,14 +187,6 @@ def test_matches_that_a_form_does_not_take_and_missing_prompts_are_refused(tmp_p
         export(tmp_path / "out", ExportFiles(files.images))
 
 
-def test_the_key_stays_out_of_what_is_handed_out(tmp_path: Path, files: ExportFiles) -> None:
-    export(tmp_path / "out", files)
-    handed_out = sorted(path.name for path in (tmp_path / "out/hand-out").iterdir())
-    assert handed_out == ["form.html", "label-studio", "pictures"]
-    projects = orjson.loads((tmp_path / "out/hand-out/label-studio/projects.json").read_bytes())
-    assert [(one["annotator_region"], one["maximum_annotations"]) for one in projects] == [(c, 3) for c in COUNTRIES]
-
-
 @pytest.mark.parametrize("queues", [False, True])
 def test_in_queues_a_sheet_is_of_one_concept_and_region(tmp_path: Path, files: ExportFiles, queues: bool) -> None:
     export(tmp_path / "out", files, queues=queues, per_sheet=4, quotas=Quotas(1, 1))
@@ -204,10 +200,6 @@ def test_in_queues_a_sheet_is_of_one_concept_and_region(tmp_path: Path, files: E
 NAMES = st.lists(
     st.from_regex(r"[a-z][a-z0-9]{5}[-._][a-z0-9]{3,8}", fullmatch=True), min_size=2, max_size=3, unique=True
 )
-
-
-def content_of(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @given(names=NAMES, seed=st.integers(0, 1000), checks=st.integers(0, 2), outside=st.integers(0, 1))
@@ -235,7 +227,7 @@ def test_no_model_is_named_anywhere_but_in_the_key(names: list[str], seed: int, 
             root / "out", ExportFiles(tables, prompts), seed=seed, checks=checks, quotas=Quotas(2, outside),
             form_at="https://example.org/form.html", completion="https://example.org/done",
         )  # fmt: skip
-        handed_out = content_of(root / "out/hand-out")
+        handed_out = all_bytes(root / "out/hand-out")
         assert {"form.html", "prolific.csv", "label-studio/template.xml", "label-studio/projects.json"} <= set(
             handed_out
         )

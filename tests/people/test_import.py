@@ -17,6 +17,7 @@ from culturekit.people.answers import annotator_of
 from culturekit.people.stages import ExportFiles
 from culturekit.people.tasks import Quotas
 from culturekit.scores.answers import check_offered
+from tests.command_line import culturekit
 from tests.effort import SHARED_FIXTURE
 from tests.people import projects
 from tests.people.projects import Answers, answer_all, export, image_row, key_of, write_images
@@ -130,17 +131,11 @@ def test_a_mistake_goes_to_quarantine_and_the_rest_is_taken(tmp_path: Path, proj
 
 
 def test_the_command_leaves_with_1_and_says_why(tmp_path: Path, project: Path) -> None:
-    from typer.testing import CliRunner
-
-    from culturekit.cli.app import app
-
     tasks = answers(project)
     say(belongs="no", realism=9)(first_item(project, tasks))
     (tmp_path / "a.json").write_bytes(orjson.dumps(tasks))
-    words = ["annotate", "import", str(tmp_path / "a.json"), "--project", str(project), "--out", str(tmp_path / "out")]
-    done = CliRunner().invoke(app, words)
-    assert done.exit_code == 1
-    assert "1 annotations in quarantine.parquet (1 out of range)" in done.stderr
+    words = ("annotate", "import", tmp_path / "a.json", "--project", project, "--out", tmp_path / "out")
+    assert "1 annotations in quarantine.parquet (1 out of range)" in culturekit(*words, ends=1).stderr
 
 
 def test_what_is_right_is_taken_whole(tmp_path: Path, project: Path) -> None:

@@ -12,7 +12,7 @@ from culturekit.core.table import Table
 from culturekit.core.tables import write_table
 from tests.conftest import stage_here
 
-__all__ = ["built", "score", "scores_row", "stored"]
+__all__ = ["built", "score", "scores_row", "stored", "texts"]
 
 
 def built(stage: Stage, folder: Path) -> Path:
@@ -35,3 +35,8 @@ def scores_row(metric: str, **about: Any) -> dict[str, Any]:
 def score(metric: str, value: float, group: str | None = None, model: str = "m", /, **params: Any) -> dict[str, Any]:
     """Give a row of scores with parameters."""
     return scores_row(metric, value=value, group=group, model=model, params=canonical_json(params).decode())
+
+
+def texts(grid: Any) -> list[list[str]]:
+    """Give what the cells of a table say."""
+    return [[cell.text for cell in row] for row in grid.rows]

@@ -43,10 +43,6 @@ IDS = [f"{number}-{case.code}" for number, case in enumerate(CASES)]
 NOTES = {code.name for code in CODES if code.severity == "note"}
 
 
-def test_a_clean_file_has_no_finding(tmp_path: Path) -> None:
-    assert audited(tmp_path, clean_rows()).findings == ()
-
-
 def test_every_code_has_a_case_and_its_own_name() -> None:
     assert {case.code for case in CASES} | NEEDS_MORE == {code.name for code in CODES}
     assert len({code.name for code in CODES}) == len(CODES)
@@ -186,7 +182,7 @@ def test_other_files_are_refused_with_what_is_expected(tmp_path: Path) -> None:
 
 
 def test_an_empty_file_and_a_file_of_lacking_keys_are_audited(tmp_path: Path) -> None:
-    assert audited(tmp_path, []).findings == ()
+    assert [audited(tmp_path, rows).findings for rows in ([], clean_rows())] == [(), ()]
     bare = dish("pavê", qid="Q9")
     del bare["prompt"]
     out = tmp_path / "out.json"
@@ -317,14 +313,9 @@ def test_the_slips_of_the_release_are_found_and_quoted(released: Audit) -> None:
     assert any("{=#1" in value for value in broken.values())
     assert rows_of(released, "concept-mixed") == {None: "landmarks, landscapes"}
     assert released.has_findings
-
-
-def test_the_eight_duplicates_are_found_beyond_the_first(released: Audit) -> None:
-    found = [finding for finding in released.findings if finding.code == "duplicate-prompt"]
-    counts = Counter(finding.value for finding in found)
-    assert len(found) == 8
-    assert sorted(counts.values()) == [1, 1, 1, 1, 1, 1, 2]
-    assert counts["An image of Calça from Brazilian clothing, realistic"] == 2
+    beyond_the_first = Counter(each.value for each in released.findings if each.code == "duplicate-prompt")
+    assert sorted(beyond_the_first.values()) == [1, 1, 1, 1, 1, 1, 2]
+    assert beyond_the_first["An image of Calça from Brazilian clothing, realistic"] == 2
 
 
 def test_rows_without_a_slip_are_left_alone(released: Audit, shared_data: Path) -> None:
@@ -338,6 +329,8 @@ def test_rows_without_a_slip_are_left_alone(released: Audit, shared_data: Path) 
     assert released.mended is not None
     after = {row.number: row.cells["prompt"] for row in released.mended.sheet.rows}
     assert {number for number, prompt in after.items() if prompt != before[number]["prompt"]} <= about_prompts
+    items = {row.number: row.cells["id"] for row in released.mended.sheet.rows}
+    assert (items[965], items[719], items[319]) == ("Q243", "Q10285", "LLM"), "back from another column"
 
 
 def test_the_mended_release_is_clean_and_read_whole(released: Audit) -> None:
@@ -349,14 +342,6 @@ def test_the_mended_release_is_clean_and_read_whole(released: Audit) -> None:
     assert (public.space.height, public.prompts.height, public.drops.height) == (994, 994, 0)
     log = released.fixed.with_name("mended.json.changes.csv").read_text(encoding="utf-8")
     assert log.count("set aside") >= 8
-
-
-def test_items_that_slipped_into_another_column_come_back(released: Audit) -> None:
-    assert released.mended is not None
-    items = {row.number: row.cells["id"] for row in released.mended.sheet.rows}
-    assert items[965] == "Q243"
-    assert items[719] == "Q10285"
-    assert items[319] == "LLM"
 
 
 MERGES = ["#version", "c a", "ca t</w>", "s </w>", "d o", "do g</w>"]
@@ -423,13 +408,10 @@ def test_a_space_tells_names_and_items_of_another_concept(tmp_path: Path) -> Non
     assert not audit_file(out, cspace=known_space(tmp_path)).has_findings
 
 
-def test_a_space_tells_whose_name_a_prompt_holds(tmp_path: Path) -> None:
+def test_a_space_tells_whose_name_a_prompt_holds_and_items_of_other_countries(tmp_path: Path) -> None:
     row = sight("Itá", "Brazil", "Q12", prompt="A panoramic view of Pastel in Brazil, realistic")
     assert "prompt-name" in codes(audited(tmp_path, [row]))
     assert "prompt-name-concept" in codes(audited(tmp_path, [row], cspace=known_space(tmp_path)))
-
-
-def test_a_space_tells_items_of_other_countries(tmp_path: Path) -> None:
     rows = [*clean_rows(), dish("pastel", "Japan", "Q11")]
     assert not audited(tmp_path, rows).has_findings
     audit = audited(tmp_path, rows, cspace=known_space(tmp_path))

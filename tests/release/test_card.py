@@ -73,6 +73,8 @@ def test_the_dump_the_models_and_the_drops_come_from_the_stages_behind(one_card:
     assert "5" * 64 in page
     assert "raw sitelink counts favour large languages" in page.lower()
     assert "does not record which of its rows wait" in page, "it was made before releases said so"
+    changelog = "- 1.0.0 (2026-11-21): The first one"
+    assert any(changelog in (one_card / name).read_text(encoding="utf-8").splitlines() for name in PAGES)
     assert found["not_at_hand"] == []
 
 
@@ -490,12 +492,9 @@ def test_a_card_is_built_and_checked(tmp_path: Path) -> None:
     found = json.loads(answer.stdout)
     assert {finding["code"] for finding in found} == {"page-edited", "file-changed"}
     assert {"file", "code", "expected", "found", "fix"} <= set(found[0])
-
-
-def test_damage_leaves_with_4(card: Path) -> None:
-    (card / "data/cspace/cuisine.parquet").unlink()
-    answer = culturekit("card", "check", card)
-    assert answer.exit_code == 4
+    (out / "data/cspace/cuisine.parquet").unlink()
+    answer = culturekit("card", "check", out)
+    assert answer.exit_code == 4, "damage is worse than a difference"
     assert "data/cspace/cuisine.parquet: file-missing: expected a file" in answer.stdout
 
 

@@ -26,13 +26,9 @@ from culturekit.report.sections import Cell, Grid, Section, explained, looked_up
 from culturekit.report.write import breakable, render
 from culturekit.scores.within import WithinOptions, within
 from tests.conftest import stage_here
-from tests.recipes.built import built, score, scores_row
+from tests.recipes.built import built, score, scores_row, texts
 from tests.report.pages import LACKING, faithfulness, full_page, page, people, routes
 from tests.scores.test_qvs import PROMPTS, matches
-
-
-def texts(grid: Any) -> list[list[str]]:
-    return [[cell.text for cell in row] for row in grid.rows]
 
 
 def test_a_value_without_interval_and_a_dash_say_so(tmp_path: Path) -> None:

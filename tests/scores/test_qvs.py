@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -14,9 +15,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from culturekit.core.errors import UsageError
-from culturekit.core.schemas import MATCHES, QUALITY, SCORES, VALUES
+from culturekit.core.schemas import DISTRIBUTIONS, MATCHES, QUALITY, SCORES, VALUES
 from culturekit.metrics import CATALOG, STANDARD_KERNELS, Metric, qvs, vendi, vendi_bounds, vendi_jackknife
 from culturekit.scores.compare import ComparisonOptions, score_comparisons
+from culturekit.scores.distribution import label_distributions
 from culturekit.scores.diversity import QvsOptions
 from culturekit.scores.qvs import qvs as qvs_family
 from culturekit.scores.qvs import score_bounds, score_qvs, without_quality
@@ -103,6 +105,17 @@ def test_every_model_concept_and_kernel_has_its_rows() -> None:
     assert set(scores["benchmark"]) == {"mine"}
     assert {entry["kernel"] for entry in params_of(scores) if "kernel" in entry} == set(STANDARD_KERNELS)
     assert scores["country"].null_count() == scores["group"].null_count() == len(scores)
+
+
+def test_labels_are_counted_for_each_concept_and_over_all() -> None:
+    matches = match_table(match_rows() + match_rows(concept="art", seed=2))
+    table = label_distributions(matches)
+    assert DISTRIBUTIONS.problems(table) == []
+    for concept in ("art", "cuisine", None):
+        own = matches.filter(rank=1) if concept is None else matches.filter(rank=1, concept=concept)
+        for level in ("continent", "country", "artifact"):
+            found = table.filter(pl.col("concept").eq_missing(pl.lit(concept, pl.String)), level=level)
+            assert dict(found.select("label", "images").iter_rows()) == Counter(own[level])
 
 
 def test_without_quality_there_is_diversity_only() -> None:

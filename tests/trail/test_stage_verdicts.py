@@ -118,22 +118,6 @@ def test_a_free_judge_has_no_reply_and_that_is_said(paid_run: Path, tmp_path: Pa
     assert "answers for nothing and says the same again: no reply is stored" in told(tmp_path, judged["qid"][0])[1]
 
 
-@pytest.mark.endtoend
-@pytest.mark.parametrize("what", ["graph", "candidates"])
-def test_both_diffs_leave_with_one_where_something_differs(paid_run: Path, tmp_path: Path, what: str) -> None:
-    culturekit("kg", "diff", paid_run / what, paid_run / what, ends=0)
-    space = paid_run / "cspace/cspace.parquet"
-    culturekit("cspace", "diff", space, space, ends=0)
-    if what == "graph":
-        return
-    table = pl.read_parquet(paid_run / "candidates/candidates.parquet")
-    table.head(table.height - 3).write_parquet(tmp_path / "fewer.parquet")
-    words = ("kg", "diff", paid_run / "candidates/candidates.parquet", tmp_path / "fewer.parquet")
-    for more in ((), ("--json",), ("--out", tmp_path / "out")):
-        culturekit(*words, *more, ends=1)
-    assert (tmp_path / "out/diff.parquet").is_file()
-
-
 def test_trace_leads_from_an_artifact_of_the_dump_to_explain(paid_run: Path) -> None:
     space = pl.read_parquet(paid_run / "cspace/cspace.parquet")
     qid = space.filter(pl.col("artifact_id").str.starts_with("Q"))["artifact_id"][0]

@@ -43,8 +43,9 @@ def test_a_run_that_holds(small_run: Path, tmp_path: Path) -> None:
     assert data["verdicts"] == {"verified": len(data["scores"])}
     written = json.loads((tmp_path / "verified/verification.json").read_text())
     assert written["fingerprint"] == data["fingerprint"]
-    rows = (tmp_path / "verified/scores.jsonl").read_text().splitlines()
-    assert [json.loads(row) for row in rows] == data["scores"]
+    for name in ("scores", "findings"):
+        rows = (tmp_path / f"verified/{name}.jsonl").read_text().splitlines()
+        assert [json.loads(row) for row in rows] == data[name]
 
 
 def test_a_run_that_does_not_hold_ends_with_4(run_copy: Path) -> None:

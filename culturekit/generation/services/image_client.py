@@ -90,27 +90,19 @@ def check_image_price(client: "ImageClient") -> ImagePrice:
 
 
 class ImageClient(RemoteClient, ABC):
-    """A far service whose pictures are kept as they come; what is its own is filled in by those that make it.
-
-    Attributes:
-        rewriter: whether prompts are rewritten where a reply does not tell: `on`, `off` or `unknown`.
-        seeds: whether seeds are honoured: False where none is sent, None where one is and nobody knows.
-        filters: whether the service is known to look at what it gives out.
-        sent_options: what goes with every prompt.
-        price_hint: how else the price of an image can be stated.
-        decides: what decides the images besides the SPEC.
-    """
+    """A far service whose pictures are kept as they come; what is its own is filled in by those that make it."""
 
     settings: ServiceOptions
     image_price: ImagePrice | None = None
     per_call: int = 1
-    rewriter: str = "unknown"
-    seeds: bool | None = False
-    filters: bool = False
-    sent_options: Mapping[str, object] = {}
+    rewriter: str = "unknown"  # whether prompts are rewritten where a reply does not tell, or `on` or `off`
+    seeds: bool | None = False  # whether seeds are honoured: None where one is sent and nobody knows
+    filters: bool = False  # whether the service is known to look at what it gives out
+    sent_options: Mapping[str, object] = {}  # what goes with every prompt
     negatives: bool = False
+    # how else the price of an image can be stated
     price_hint = "or price={price} per million tokens: an image counts as the dearest known, or as image_tokens=N"
-    decides: Mapping[str, object] = {}
+    decides: Mapping[str, object] = {}  # what decides the images besides the SPEC
     store: PictureStore | None = None
 
     @property

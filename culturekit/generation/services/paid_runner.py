@@ -412,29 +412,18 @@ OF_THE_WAY = ("rpm", "tpm", "price", "image_price", "image_tokens", "timeout", "
 
 @dataclass(frozen=True, slots=True)
 class ImagesPlan:
-    """What is to be bought, and what it costs in US dollars.
-
-    Attributes:
-        images: All images of the plan.
-        calls: The calls that ask for them.
-        bought: Calls that the journal answers already: they cost nothing more.
-        tokens: Tokens of the rest, in and out; 0 where each image has its price.
-        usd: What the rest costs: the listed tokens of each image, and the prompts as estimated.
-        most: What surely suffices when nothing has to be asked twice.
-        each: What one image costs, its prompt left out.
-        source: Where the price is from, and of which day.
-    """
+    """What is to be bought, and what it costs in US dollars."""
 
     model: str
     mode: str
-    images: int
-    calls: int
-    bought: int
-    tokens: int
-    usd: float
-    most: float
-    each: float
-    source: str
+    images: int  # all of the plan
+    calls: int  # that ask for them
+    bought: int  # calls that the journal answers already: they cost nothing more
+    tokens: int  # of the rest, in and out; 0 where each image has its price
+    usd: float  # what the rest costs: the listed tokens of each image, and the prompts as estimated
+    most: float  # what surely suffices when nothing has to be asked twice
+    each: float  # what one image costs, its prompt left out
+    source: str  # where the price is from, and of which day
 
     @property
     def units(self) -> int:

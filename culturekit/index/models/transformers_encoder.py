@@ -172,7 +172,7 @@ def checked_model(kind: str, folder: Path | None, *, where: str, **settings: Any
             model, report = getattr(transformers, kind).from_pretrained(folder, output_loading_info=True, **settings)
     except (OSError, ValueError, RuntimeError, TypeError, KeyError) as error:
         raise IntegrityError(
-            "the model cannot be loaded: its weights and its config.json do not belong together",
+            "the model cannot be loaded: its weights and its settings do not belong together",
             where=where,
             found=str(error).strip().partition("\n")[0],
         ) from error

@@ -119,7 +119,10 @@ def marks_stage(
     found = described_images(images, references, judgments, has=DIMENSIONS, left_out=left_out)
     vectors, ids = phrases.vectors()
     counted = compare_images(found, np.asarray(vectors), ids).counted(tau)
-    counted = _with_unlisted(counted, _unlisted(careful, ticked, left_out))
+    unlisted = _unlisted(careful, ticked, left_out)  # predictions, too, and such that no reference asks for
+    joined = counted.join(unlisted, on=["image_id", "dimension"], how="left", maintain_order="left")
+    more = pl.col("others").fill_null(0)
+    counted = joined.with_columns(n_pred=pl.col("n_pred") + more, wrong=pl.col("wrong") + more).drop("others")
     criteria = _criteria(careful, image_scores(counted, aggregate).rename({"image_id": "item_id"}))
     ratings = careful.filter(~pl.col("criterion").str.contains("/", literal=True))
     columns = list(ANNOTATIONS.schema)
@@ -193,13 +196,6 @@ def _unlisted(careful: pl.DataFrame, ticked: pl.DataFrame, left_out: Counter[str
     counts = known.unique().group_by("item_id", "dimension", "phrase").len().join(people, on="item_id")
     most = counts.filter(pl.col("len") > HALF * pl.col("people"))
     return most.group_by("dimension", image_id="item_id").agg(others=pl.len().cast(pl.Int64))
-
-
-def _with_unlisted(counted: pl.DataFrame, unlisted: pl.DataFrame) -> pl.DataFrame:
-    """Add what is not listed to the predictions, and to those that no reference asks for."""
-    joined = counted.join(unlisted, on=["image_id", "dimension"], how="left", maintain_order="left")
-    more = pl.col("others").fill_null(0)
-    return joined.with_columns(n_pred=pl.col("n_pred") + more, wrong=pl.col("wrong") + more).drop("others")
 
 
 def _descriptor_accuracy(careful: pl.DataFrame, about: pl.DataFrame, references: pl.DataFrame) -> pl.DataFrame:

@@ -254,9 +254,6 @@ class Wordings(StrictModel):
         return None if given is None else Path(given)
 
 
-SHIPPED = Wordings()
-
-
 class Cultivate(AskingRecipe):
     """How well models know social activities of countries: AHEaD, from pages about them to the report."""
 
@@ -377,7 +374,7 @@ def wire(recipe: Cultivate, run: Run) -> None:
     add_sections_report(run, CULTIVATE_PAGE)
 
 
-def wire_ground(run: Run, ground: Ground, llm: Llm, words: Wordings = SHIPPED) -> None:
+def wire_ground(run: Run, ground: Ground, llm: Llm, words: Wordings) -> None:
     """Add the stages from pages to prompts, descriptors and stereotypes; each can be planned before the others ran."""
     add = partial(add_asking, run, llm)
     grid: Any = {"grid": ground.countries, "per_category": ground.per_category}

@@ -302,7 +302,7 @@ def score_task1(
     reliable, left_out = _reliable_answers(annotations, options)
     table = reliable.annotations
     pooled, shares_of = table.with_columns(pool="annotator_loc"), partial(_share_rows, options=options)
-    appeal = both_criteria(pooled).with_columns(yes="same")
+    extractors, appeal = extractors or {}, both_criteria(pooled).with_columns(yes="same")
     shares = [*shares_of("appeal_with_similarity", appeal, ("region",), ("pool",))]
     if extractors:
         choices = binned_choices(pooled, extractors, bins=bins).with_columns(yes="closer", source=pl.lit("all"))
@@ -313,7 +313,13 @@ def score_task1(
         appealing = both_criteria(choices).with_columns(yes="same", chosen=side)
         shares += shares_of("appeal_by_distance", appealing, (), (*keys, "chosen"))
     if real is not None:
-        inside = _inside_manifold(pooled, extractors or {}, real)
+        if real.extractor not in extractors:
+            raise UsageError(
+                "the manifold needs the features of generated images, too",
+                expected=f"an extractor {real.extractor!r}", found=", ".join(extractors) or "none",
+            )  # fmt: skip
+        chosen = appealing_inside(pooled, real.real, extractors[real.extractor], k=real.k)
+        inside = chosen.with_columns(yes="inside", extractor=pl.lit(real.extractor), k=pl.lit(real.k))
         left_out["appeal outside combo A, or with not exactly one image inside"] += pooled.height - inside.height
         for cell in (("region",), ("object",)):
             shares += shares_of("appeal_in_manifold", inside, cell, ("pool", "extractor", "k"))
@@ -341,16 +347,6 @@ def _reliable_answers(annotations: pl.DataFrame, options: TaskOptions) -> tuple[
     if options.least > 0:
         left_out[UNCHECKED] = reliable.unchecked
     return reliable, left_out
-
-
-def _inside_manifold(pooled: pl.DataFrame, extractors: Mapping[str, Features], real: RealFeatures) -> pl.DataFrame:
-    if real.extractor not in extractors:
-        raise UsageError(
-            "the manifold needs the features of generated images, too", expected=f"an extractor {real.extractor!r}",
-            found=", ".join(extractors) or "none",
-        )  # fmt: skip
-    chosen = appealing_inside(pooled, real.real, extractors[real.extractor], k=real.k)
-    return chosen.with_columns(yes="inside", extractor=pl.lit(real.extractor), k=pl.lit(real.k))
 
 
 def _share_rows(

@@ -19,7 +19,7 @@ from PIL import Image
 
 from tests.loopback import served
 
-__all__ = ["FILE", "KEY", "ImageService", "Seller", "picture", "running_service", "service_file"]
+__all__ = ["FILE", "KEY", "Seller", "picture", "running_service", "service_file"]
 
 KEY = "a-key-of-the-service-0123456789"
 
@@ -51,6 +51,7 @@ def picture(seed: int, width: int, height: int) -> bytes:
 class Seller:
     """What a service has sold; `looks` is how often a job has to be looked at until it is ready."""
 
+    url: str = ""
     looks: int = 2
     sold: list[dict[str, Any]] = field(default_factory=list)
     polled: Counter[int] = field(default_factory=Counter)
@@ -94,16 +95,8 @@ def ready(number: int, base: str) -> Answer:
     return as_json({"id": f"job-{number}", "status": "Ready", "result": result})
 
 
-@dataclass(frozen=True)
-class ImageService:
-    """A running service, and its seller."""
-
-    url: str
-    seller: Seller
-
-
 @contextmanager
-def running_service(seller: Seller | None = None) -> Iterator[ImageService]:
+def running_service(seller: Seller | None = None) -> Iterator[Seller]:
     """Let a service run for the length of a block."""
     shop = seller or Seller()
 
@@ -137,8 +130,8 @@ def running_service(seller: Seller | None = None) -> Iterator[ImageService]:
             form = self.headers["Content-Type"].startswith("multipart/form-data")
             self.answer("POST", form_of(self.headers["Content-Type"], content) if form else json.loads(content))
 
-    with served(Handler) as url:
-        yield ImageService(url, shop)
+    with served(Handler) as shop.url:
+        yield shop
 
 
 def service_file(folder: Path, url: str, **changed: Any) -> str:

@@ -31,7 +31,6 @@ from tests.generation.folder.folder_worlds import TEXTS, prompts
 from tests.generation.services.image_service import (
     FILE,
     KEY,
-    ImageService,
     Seller,
     as_json,
     base64_of,
@@ -57,7 +56,7 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def service() -> Iterator[ImageService]:
+def service() -> Iterator[Seller]:
     with running_service() as running:
         yield running
 
@@ -66,11 +65,11 @@ def jobs(folder: Path) -> list[Path]:
     return sorted(folder.rglob("journal/jobs/[!.]*.json"))  # one that is being written begins with a dot
 
 
-def test_a_job_is_submitted_polled_and_fetched_and_its_row_says_all(tmp_path: Path, service: ImageService) -> None:
+def test_a_job_is_submitted_polled_and_fetched_and_its_row_says_all(tmp_path: Path, service: Seller) -> None:
     buy(service_file(tmp_path, service.url), tmp_path, plan=ImagePlan(slots=2))
     rows = read_table(tmp_path / "out/images.parquet", IMAGES)
     assert set(rows["status"]) == {"ok"}
-    assert rows.height == len(service.seller.sold) == 2 * PROMPTS
+    assert rows.height == len(service.sold) == 2 * PROMPTS
     for row in rows.iter_rows(named=True):
         assert row["seed"] == derive_seed(3, row["prompt_id"], row["repeat"], row["slot"])
         drawn = picture(row["seed"], 16, 24)
@@ -79,27 +78,25 @@ def test_a_job_is_submitted_polled_and_fetched_and_its_row_says_all(tmp_path: Pa
         assert (row["width"], row["height"], row["seed_honoured"], row["rewriter"]) == (16, 24, None, "on")
         assert row["prompt_revised"].startswith("drawn as ")
         assert json.loads(row["provider_params"]) == {"steps": 4, "size": "16x24", "n": 1}
-    assert {body["prompt"] for body in service.seller.sold} == set(TEXTS.values())
-    assert min(service.seller.polled.values()) == 2
+    assert {body["prompt"] for body in service.sold} == set(TEXTS.values())
+    assert min(service.polled.values()) == 2
     assert jobs(tmp_path) == [], "what the journal has is let go"
-    calls = [headers["idempotency-key"] for method, _, headers in service.seller.asked if method == "POST"]
+    calls = [headers["idempotency-key"] for method, _, headers in service.asked if method == "POST"]
     assert len(set(calls)) == len(calls), "each call has a name of its own"
 
 
-def test_a_picture_is_fetched_without_the_key_and_the_key_stands_nowhere(tmp_path: Path, service: ImageService) -> None:
-    service.seller.polling = lambda number, look: (
-        as_json({"status": "Pending", "echo": f"x-key: {KEY}"}) if look < 2 else None
-    )
+def test_a_picture_is_fetched_without_the_key_and_the_key_stands_nowhere(tmp_path: Path, service: Seller) -> None:
+    service.polling = lambda number, look: as_json({"status": "Pending", "echo": f"x-key: {KEY}"}) if look < 2 else None
     buy(service_file(tmp_path, service.url), tmp_path)
-    fetched = [headers for _, path, headers in service.seller.asked if path.startswith("/pictures")]
+    fetched = [headers for _, path, headers in service.asked if path.startswith("/pictures")]
     assert len(fetched) == PROMPTS
     assert not any(KEY in str(headers) for headers in fetched)
     kept = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
     assert not any(KEY.encode() in path.read_bytes() for path in kept)
 
 
-def test_a_job_cut_before_its_result_is_polled_and_not_bought_again(tmp_path: Path, service: ImageService) -> None:
-    seller, backend = service.seller, service_file(tmp_path, service.url)
+def test_a_job_cut_before_its_result_is_polled_and_not_bought_again(tmp_path: Path, service: Seller) -> None:
+    seller, backend = service, service_file(tmp_path, service.url)
     seller.polling = lambda number, look: as_json({"error": {"message": "come back later"}}, 403)
     with pytest.raises(CultureKitError, match="come back later"):
         buy(backend, tmp_path, llm=LlmOptions(concurrency=2))
@@ -116,9 +113,9 @@ def test_a_job_cut_before_its_result_is_polled_and_not_bought_again(tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_a_process_killed_before_its_result_buys_nothing_twice(tmp_path: Path, service: ImageService) -> None:
+def test_a_process_killed_before_its_result_buys_nothing_twice(tmp_path: Path, service: Seller) -> None:
     """The jobs that it had bought are asked after by the next process."""
-    seller, backend = service.seller, service_file(tmp_path, service.url)
+    seller, backend = service, service_file(tmp_path, service.url)
     seller.polling = lambda number, look: as_json({"status": "Pending"})
     words = [sys.executable, "-m", "culturekit", "generate", "--backend", backend, "--out", str(tmp_path / "out"),
              "--prompts", str(prompts(tmp_path / "prompts", None)), "--concurrency", "2"]  # fmt: skip
@@ -135,14 +132,14 @@ def test_a_process_killed_before_its_result_buys_nothing_twice(tmp_path: Path, s
     assert jobs(tmp_path) == []
 
 
-def test_a_submission_that_is_left_while_under_way_is_kept_when_it_comes(tmp_path: Path, service: ImageService) -> None:
+def test_a_submission_that_is_left_while_under_way_is_kept_when_it_comes(tmp_path: Path, service: Seller) -> None:
     arrived, answering = threading.Event(), threading.Event()
 
     def slow(body: dict[str, Any]) -> None:
         arrived.set()
         assert answering.wait(60)
 
-    service.seller.submitting = slow
+    service.submitting = slow
     client = IMAGE_SERVICES.make(service_file(tmp_path, service.url))
     client.keep_in(tmp_path / "journal")
     asked = client.compose(Request("images", "", {"prompt": "a dish", "negative": "", "seed": 5}, Made, sample=5))
@@ -159,19 +156,19 @@ def test_a_submission_that_is_left_while_under_way_is_kept_when_it_comes(tmp_pat
     while not jobs(tmp_path):
         time.sleep(0.01)
     assert b'"Ready"' in asyncio.run(client.send(asked))
-    assert len(service.seller.sold) == 1
+    assert len(service.sold) == 1
 
 
-def test_a_job_that_takes_longer_than_a_try_is_asked_after_again(tmp_path: Path, service: ImageService) -> None:
+def test_a_job_that_takes_longer_than_a_try_is_asked_after_again(tmp_path: Path, service: Seller) -> None:
     """The second look would come after the time of a try."""
     backend = service_file(tmp_path, service.url, poll={**FILE["poll"], "every": 1000.0})
     buy(f"{backend}?timeout=30", tmp_path)
-    assert len(service.seller.sold) == PROMPTS
-    assert set(service.seller.polled.values()) == {2}
+    assert len(service.sold) == PROMPTS
+    assert set(service.polled.values()) == {2}
     assert set(images_of(tmp_path)["status"]) == {"ok"}
 
 
-def test_a_failing_poll_is_repeated_and_a_hint_to_wait_heeded(tmp_path: Path, service: ImageService) -> None:
+def test_a_failing_poll_is_repeated_and_a_hint_to_wait_heeded(tmp_path: Path, service: Seller) -> None:
     def shaky(number: int, look: int) -> Any:
         return {
             1: as_json({"detail": "not yet known"}, 404),
@@ -180,14 +177,14 @@ def test_a_failing_poll_is_repeated_and_a_hint_to_wait_heeded(tmp_path: Path, se
             4: (200, {}, b"not JSON"),
         }.get(look)
 
-    service.seller.polling = shaky
+    service.polling = shaky
     buy(service_file(tmp_path, service.url), tmp_path)
-    assert len(service.seller.sold) == PROMPTS
+    assert len(service.sold) == PROMPTS
     assert set(images_of(tmp_path)["status"]) == {"ok"}
 
 
-def test_refused_failed_and_rejected_jobs_are_rows_fresh_asks_again(tmp_path: Path, service: ImageService) -> None:
-    seller, names = service.seller, sorted(TEXTS)
+def test_refused_failed_and_rejected_jobs_are_rows_fresh_asks_again(tmp_path: Path, service: Seller) -> None:
+    seller, names = service, sorted(TEXTS)
     odd = {TEXTS[names[0]]: "moderated", TEXTS[names[1]]: "failing", TEXTS[names[2]]: "rejected"}
 
     def submitting(body: dict[str, Any]) -> Any:
@@ -216,9 +213,9 @@ def test_refused_failed_and_rejected_jobs_are_rows_fresh_asks_again(tmp_path: Pa
     assert again == [2, 2, 1, *[1] * (PROMPTS - 3)]
 
 
-def test_pictures_as_base64_and_from_a_last_address(tmp_path: Path, service: ImageService) -> None:
+def test_pictures_as_base64_and_from_a_last_address(tmp_path: Path, service: Seller) -> None:
     """Services that answer at once, as Ideogram and Seedream do, and those whose result has an address of its own."""
-    service.seller.submitting = lambda body: as_json({"data": [{"image": base64_of(body["seed"]), "fine": True}]})
+    service.submitting = lambda body: as_json({"data": [{"image": base64_of(body["seed"]), "fine": True}]})
     at_once = service_file(
         tmp_path / "at-once", service.url, poll=None, result={"images": "data[*].image", "safe": "data[*].fine"},
         submit={**FILE["submit"], "keep": {}},
@@ -227,7 +224,7 @@ def test_pictures_as_base64_and_from_a_last_address(tmp_path: Path, service: Ima
     rows = images_of(tmp_path / "at-once")
     for row in rows.iter_rows(named=True):
         assert (tmp_path / "at-once/out" / row["path"]).read_bytes() == picture(row["seed"], 8, 8)
-    service.seller.submitting = lambda body: as_json({"data": [{"image": base64_of(1), "fine": False}]})
+    service.submitting = lambda body: as_json({"data": [{"image": base64_of(1), "fine": False}]})
     buy(at_once, tmp_path / "at-once", plan=ImagePlan(slots=2))
     assert images_of(tmp_path / "at-once")["status"].to_list() == ["ok", "filtered"] * PROMPTS
     seller = Seller(polling=lambda number, look: as_json({"state": 2}) if look == 1 else None)
@@ -244,7 +241,7 @@ def test_pictures_as_base64_and_from_a_last_address(tmp_path: Path, service: Ima
     assert set(seller.polled.values()) == {2}
 
 
-def test_a_budget_and_a_plan_reckon_with_the_price_of_the_file(tmp_path: Path, service: ImageService) -> None:
+def test_a_budget_and_a_plan_reckon_with_the_price_of_the_file(tmp_path: Path, service: Seller) -> None:
     backend = service_file(tmp_path, service.url)
     table = prompts(tmp_path / "prompts", None)
     plan = plan_images(table, ImagePlan(), backend=backend, seed=3, out=tmp_path / "out")
@@ -253,9 +250,9 @@ def test_a_budget_and_a_plan_reckon_with_the_price_of_the_file(tmp_path: Path, s
     assert plan.source == "the service's page, 2026-11-01"
     with pytest.raises(BudgetReached):
         buy(backend, tmp_path, llm=LlmOptions(budget=0.1))
-    assert len(service.seller.sold) == 2
+    assert len(service.sold) == 2
     buy(f"{backend}?image_price=0.01", tmp_path, llm=LlmOptions(budget=0.11))
-    assert len(service.seller.sold) == PROMPTS
+    assert len(service.sold) == PROMPTS
     with pytest.raises(UsageError, match=r"is not known.*image_price=0\.04.* or as price: in the file"):
         plan_images(
             table, ImagePlan(), backend=service_file(tmp_path, service.url, price=None), seed=3, out=tmp_path / "out"
@@ -265,35 +262,35 @@ def test_a_budget_and_a_plan_reckon_with_the_price_of_the_file(tmp_path: Path, s
 
 
 def test_a_wrong_path_to_the_picture_costs_nothing(
-    tmp_path: Path, service: ImageService, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, service: Seller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dispatch, "retry_wait", lambda *given, **named: 0.0)
-    service.seller.looks = 1
+    service.looks = 1
     wrong = service_file(tmp_path, service.url, result={"images": "result.smaple"})
     texts = {"p1": "a dish"}
     buy(wrong, tmp_path, texts=texts)
     (row,) = images_of(tmp_path).iter_rows(named=True)
     assert row["status"] == "failed"
-    assert len(service.seller.sold) == 1, "the same job is looked at again"
+    assert len(service.sold) == 1, "the same job is looked at again"
     buy(service_file(tmp_path, service.url), tmp_path, texts=texts)
     assert images_of(tmp_path)["status"].to_list() == ["ok"]
-    assert len(service.seller.sold) == 1
+    assert len(service.sold) == 1
 
 
-def test_the_key_goes_to_the_service_and_to_hosts_of_the_file_only(tmp_path: Path, service: ImageService) -> None:
-    service.seller.submitting = lambda body: as_json({"id": "1", "polling_url": "https://elsewhere.example/jobs/1"})
+def test_the_key_goes_to_the_service_and_to_hosts_of_the_file_only(tmp_path: Path, service: Seller) -> None:
+    service.submitting = lambda body: as_json({"id": "1", "polling_url": "https://elsewhere.example/jobs/1"})
     with pytest.raises(UsageError, match=r"elsewhere\.example, which is not its own.*hosts:"):
         buy(service_file(tmp_path, service.url), tmp_path)
-    assert all(method == "POST" for method, _, _ in service.seller.asked)
+    assert all(method == "POST" for method, _, _ in service.asked)
 
 
-def test_bad_and_no_keys_are_named(tmp_path: Path, service: ImageService, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bad_and_no_keys_are_named(tmp_path: Path, service: Seller, monkeypatch: pytest.MonkeyPatch) -> None:
     backend = service_file(tmp_path, service.url)
     monkeypatch.setenv("TINY_IMAGES_KEY", "another-key-0123456789")
     with pytest.raises(UsageError, match="key") as wrong:
         buy(backend, tmp_path)
     assert "another-key" not in f"{wrong.value}"
-    assert service.seller.sold == []
+    assert service.sold == []
     monkeypatch.delenv("TINY_IMAGES_KEY")
     with pytest.raises(MissingDependency, match="there is no key") as missing:
         buy(backend, tmp_path)
@@ -329,9 +326,9 @@ def test_a_key_that_is_written_out_is_refused_and_not_repeated(tmp_path: Path, c
     assert "0123456789abcdef" not in str(caught.value)
 
 
-def test_sizes_are_sent_where_the_file_names_them(tmp_path: Path, service: ImageService) -> None:
+def test_sizes_are_sent_where_the_file_names_them(tmp_path: Path, service: Seller) -> None:
     buy(service_file(tmp_path, service.url), tmp_path, plan=ImagePlan(size="32x8"))
-    assert {(body["width"], body["height"]) for body in service.seller.sold} == {(32, 8)}
+    assert {(body["width"], body["height"]) for body in service.sold} == {(32, 8)}
     fixed = service_file(tmp_path, service.url, submit={**FILE["submit"], "body": {"prompt": "{prompt}"}})
     with pytest.raises(UsageError, match="not for us to choose"):
         IMAGE_SERVICES.make(fixed, size="32x8")
@@ -339,16 +336,16 @@ def test_sizes_are_sent_where_the_file_names_them(tmp_path: Path, service: Image
         IMAGE_SERVICES.make(service_file(tmp_path, service.url, size=None))
 
 
-def test_another_body_is_another_image_and_another_price_is_not(tmp_path: Path, service: ImageService) -> None:
+def test_another_body_is_another_image_and_another_price_is_not(tmp_path: Path, service: Seller) -> None:
     buy(service_file(tmp_path, service.url), tmp_path)
     cheaper = buy(service_file(tmp_path, service.url, price=0.01, rpm=100), tmp_path)
-    assert (cheaper.state, len(service.seller.sold)) == ("reused", PROMPTS)
+    assert (cheaper.state, len(service.sold)) == ("reused", PROMPTS)
     body = {**FILE["submit"]["body"], "steps": 8}
     buy(service_file(tmp_path, service.url, submit={**FILE["submit"], "body": body}), tmp_path)
-    assert len(service.seller.sold) == 2 * PROMPTS
+    assert len(service.sold) == 2 * PROMPTS
 
 
-def test_the_command_plans_buys_and_shows_what_was_said(tmp_path: Path, service: ImageService) -> None:
+def test_the_command_plans_buys_and_shows_what_was_said(tmp_path: Path, service: Seller) -> None:
     backend, table = service_file(tmp_path, service.url), prompts(tmp_path / "prompts", None)
     asked = ("generate", "--backend", backend, "--prompts", str(table), "--out", str(tmp_path / "out"), "--model", "m")
     assert "0.16 USD" in culturekit(*asked, "--plan", ends=0).stdout
@@ -360,7 +357,7 @@ def test_the_command_plans_buys_and_shows_what_was_said(tmp_path: Path, service:
     assert ready(0, "")[0] == 200
 
 
-def test_values_of_a_body_are_what_they_are_in_json(tmp_path: Path, service: ImageService) -> None:
+def test_values_of_a_body_are_what_they_are_in_json(tmp_path: Path, service: Seller) -> None:
     stated = (
         """{prompt: "a {prompt}", steps: 4, strength: 0.5, raw: true, style: null, version: '"1.0"', list: [1, x]}"""
     )
@@ -369,23 +366,23 @@ def test_values_of_a_body_are_what_they_are_in_json(tmp_path: Path, service: Ima
     file["submit"]["body"], file["size"] = "BODY", None
     path.write_text(yaml.safe_dump(file).replace("body: BODY", f"body: {stated}"))
     buy(f"service:{path}", tmp_path, texts={"p1": "dish"})
-    (sold,) = service.seller.sold
+    (sold,) = service.sold
     assert sold == {
         "prompt": "a dish", "steps": 4, "strength": 0.5, "raw": True, "style": None, "version": "1.0", "list": [1, "x"],
     }  # fmt: skip
 
 
-def test_a_form_has_a_part_for_each_key(tmp_path: Path, service: ImageService) -> None:
+def test_a_form_has_a_part_for_each_key(tmp_path: Path, service: Seller) -> None:
     body = {"text_prompt": "{prompt}", "seed": "{seed}", "colours": ["red", 2]}
-    service.seller.submitting = lambda body: as_json({"data": [{"url": f"{service.url}/pictures/0"}]})
+    service.submitting = lambda body: as_json({"data": [{"url": f"{service.url}/pictures/0"}]})
     backend = service_file(
         tmp_path, service.url, poll=None, size=None, result={"images": "data[*].url"},
         submit={"url": "/v1/generate", "encoding": "multipart", "body": body},
     )  # fmt: skip
     text = "Crème brûlée — 抹茶\r\n--line"
-    service.seller.draw = lambda number: picture(1, 4, 4)  # type: ignore[method-assign]
+    service.draw = lambda number: picture(1, 4, 4)  # type: ignore[method-assign]
     buy(backend, tmp_path, texts={"p1": text})
-    (sold,) = service.seller.sold
+    (sold,) = service.sold
     assert sold == {"text_prompt": text, "seed": str(derive_seed(3, "p1", 0, 0)), "colours": '["red",2]'}
     assert images_of(tmp_path)["status"].to_list() == ["ok"]
 

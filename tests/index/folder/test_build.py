@@ -38,19 +38,18 @@ def counting() -> None:
     register()
 
 
+def space_of(folder: Path, listed: Sequence[tuple[str, str, str, str, str, int]]) -> Path:
+    """A cultural space of (artifact, name, concept, country, its name, its order)."""
+    columns = ("artifact_id", "name", "concept", "country", "country_name", "country_order")
+    usual = {"continent": "somewhere", "source": "wikidata", "path": []}
+    rows = [{**usual, **dict(zip(columns, row, strict=True)), "qid": row[0]} for row in listed]
+    folder.mkdir(exist_ok=True)
+    return write_table(folder, CSPACE, pl.DataFrame(rows, schema={**CSPACE.schema, "country_order": pl.UInt16}))
+
+
 @pytest.fixture
 def cspace(tmp_path: Path) -> Path:
-    rows = [
-        {
-            "artifact_id": artifact, "qid": artifact, "name": name, "concept": concept, "country": iso,
-            "country_name": country, "continent": "somewhere", "source": "wikidata", "path": [], "country_order": order,
-        }
-        for artifact, name, concept, iso, country, order in SPACE
-    ]  # fmt: skip
-    (tmp_path / "cspace").mkdir()
-    return write_table(
-        tmp_path / "cspace", CSPACE, pl.DataFrame(rows, schema={**CSPACE.schema, "country_order": pl.UInt16})
-    )
+    return space_of(tmp_path / "cspace", SPACE)
 
 
 @pytest.fixture
@@ -156,24 +155,17 @@ def test_other_weights_at_the_same_place_are_another_result(tmp_path: Path) -> N
     assert spec_state(ENCODERS, "embedded") == {}
 
 
-PLACES = [("cuisine", "BR", "South America"), ("cuisine", "PE", "South America"), ("landmarks", "JP", "Asia")]
+PLACES = [("cuisine", "BR"), ("cuisine", "PE"), ("landmarks", "JP")]
 
 SAME = ("vectors.npy", "ids.parquet", "artifacts.parquet", "slices.parquet")
 
 
 def numbered_space(folder: Path, numbers: Sequence[int]) -> Path:
     """Artifacts Q0, Q1, ... in turn from three places; every fifth is of a second country, too."""
-    folder.mkdir(exist_ok=True)
-    rows: list[Mapping[str, object]] = []
-    for number in numbers:
-        for order in range(1 + (number % 5 == 0)):
-            concept, country, continent = PLACES[(number + order) % 3]
-            concept = PLACES[number % 3][0]
-            rows.append({"artifact_id": f"Q{number}", "name": f"thing {number}", "concept": concept,
-                         "country": country, "country_name": country, "continent": continent, "source": "kg",
-                         "path": [], "country_order": order})  # fmt: skip
-    schema: dict[str, Any] = {**CSPACE.schema, "country_order": pl.UInt16}
-    return write_table(folder, CSPACE, pl.DataFrame(rows, schema=schema))
+    return space_of(folder, [
+        (f"Q{number}", f"thing {number}", PLACES[number % 3][0], *(PLACES[(number + order) % 3][1],) * 2, order)
+        for number in numbers for order in range(1 + (number % 5 == 0))
+    ])  # fmt: skip
 
 
 def numbered_references(folder: Path, shown: Sequence[tuple[int, int]]) -> Path:

@@ -18,7 +18,7 @@ from culturekit.recipes.cube.keys import Recipe, load_recipe
 from culturekit.verify.verify_run import verify_run
 from tests.command_line import culturekit
 from tests.conftest import HeardProgress, HereEngine, recipe_here, stage_here, stages_of
-from tests.recipes.cube.faithful_runs import judge_of, judging_server
+from tests.recipes.cube.test_realism_stages import judge_of, judging_server
 
 PEOPLE = Path(__file__).parents[2] / "fixtures/people.yaml"
 

@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,50 @@ import pytest
 from culturekit.core.digests import digest_file
 from culturekit.core.engines import LocalEngine
 from culturekit.core.errors import BudgetReached
-from culturekit.recipes.cube.keys import load_recipe
+from culturekit.recipes.cube.keys import Recipe, load_recipe
 from culturekit.recipes.planning import plan_recipe
 from culturekit.recipes.run_recipe import run_recipe
 from culturekit.scores.diversity import QvsOptions
 from culturekit.scores.qvs import score_qvs
 from culturekit.verify.verify_run import verify_run
 from tests.conftest import SMALL, HeardProgress, recipe_here, stages_of
-from tests.llm.server import RunningServer
-from tests.recipes.cube.faithful_runs import faithful_recipe, judge_of, judging_server, with_faithfulness
+from tests.faults.seeing_model import sees
+from tests.llm.server import RunningServer, running_server
 from tests.verify.forging import change_table, reseal_all
+
+FAITHFUL = """
+faithfulness:
+  questions: "{judge}"
+  answers: "{judge}"
+  vqascore: "{judge}"
+  per_prompt: 6
+llm: {{budget: {budget}}}
+"""
+
+
+def judge_of(server: RunningServer) -> str:
+    """Name the model of a server."""
+    return f"openai:seer-1?base_url={server.openai_url}&price=0.15/0.60"
+
+
+@contextmanager
+def judging_server() -> Iterator[RunningServer]:
+    """Serve a model that sees."""
+    with running_server(model=sees) as server:
+        yield server
+
+
+def faithful_recipe(folder: Path, judge: str, *, budget: float = 5.0) -> Recipe:
+    """Write the small recipe with judges, and load it."""
+    path = folder / "faithful.yaml"
+    path.write_text(SMALL.read_text(encoding="utf-8") + FAITHFUL.format(judge=judge, budget=budget), encoding="utf-8")
+    return load_recipe(path)
+
+
+def with_faithfulness(small_run: Path, folder: Path) -> Path:
+    """Copy a finished run, to go on from there."""
+    return Path(shutil.copytree(small_run, folder))
+
 
 MORE = ["realism.encoder=embedded", "realism.fewest=20", "within.repeats=1", "diagnosis.floor_repeats=2"]
 OWN = ("vectors-real", "vectors-broad", "realism", "spread", "within")

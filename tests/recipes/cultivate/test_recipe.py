@@ -29,13 +29,13 @@ from culturekit.generation.simulated.scenes.scenes_backend import DIMENSIONS, wo
 from culturekit.recipes.cultivate import roles as folders
 from culturekit.recipes.cultivate.page import ablations, followed, gaps, headline, verdict
 from culturekit.recipes.cultivate.preset import GROUND, PUBLISHED
-from culturekit.recipes.cultivate.recipe import Cultivate, Ground, wire_ground
+from culturekit.recipes.cultivate.recipe import Cultivate, Ground, Wordings, wire_ground
 from culturekit.recipes.cultivate.world import PAGES, scene_truth_stage, write_pages
 from culturekit.recipes.planning import asks, plan_recipe
 from culturekit.report.run_folders import RunFolders
 from tests.conftest import stages_of
-from tests.recipes.built import built, score
-from tests.recipes.cultivate.marked_scenes import PROMPT
+from tests.recipes.built import built, score, texts
+from tests.recipes.cultivate.test_marks import PROMPT
 
 
 def cultivate(*stated: str) -> AnyRecipe:
@@ -215,7 +215,7 @@ SIMULATED = {
 
 def wired_ground(folder: Path, ground: Ground) -> Run:
     run = Run(folder, ())
-    wire_ground(run, ground, Llm())
+    wire_ground(run, ground, Llm(), Wordings())
     return run
 
 
@@ -307,10 +307,6 @@ def run_with(root: Path, tables: Mapping[Role, Rows], models: Sequence[str] = ("
     for role, rows in tables.items():
         built(Stage(role.folder(), "kept", 1, partial(write, rows), {}, options), root / role.folder())
     return RunFolders(root, tuple(models), tuple(role.folder() for role in tables))
-
-
-def texts(grid: Any) -> list[list[str]]:
-    return [[cell.text for cell in row] for row in grid.rows]
 
 
 @pytest.mark.parametrize("stated", [row[1].text for row in ablations().grids[0].rows])

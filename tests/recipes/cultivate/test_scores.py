@@ -33,7 +33,6 @@ from culturekit.metrics.ahead.matching import DEFAULT_TAU
 from culturekit.metrics.statistics.intervals import Interval, Target, mean_of_means, simple_mean
 from culturekit.recipes.cultivate.scores import AheadOptions, AheadScores, ahead, how_scored, rungs, score_ahead
 from culturekit.scores.compare import ComparisonOptions, score_comparisons
-from culturekit.scores.family import Scored
 from culturekit.scores.gaps import GapOptions, score_gaps
 from tests.recipes.cultivate.ahead_world import DIMENSIONS, World, image_row, judgment_row, world
 from tests.scores.value_tables import params_of
@@ -217,12 +216,6 @@ def test_the_params_say_how_and_the_catalogue_knows_each_metric() -> None:
             assert (params["tau"], params["extractor"], params["encoder"]) == (0.52, "vlm", "minilm")
         if row["metric"] in ("exag", "faith"):
             assert (params["scorer"], params["reduce"]) == ("vqa", "mean")
-
-
-def test_without_stereotypes_there_is_neither_exaggeration_nor_faithfulness() -> None:
-    answer = scored(world(), replace(OPTIONS, real=None), stereotypes=False)
-    assert set(answer.scored.scores["metric"]) == {"align", "hal", "empty", "ddiv", "sdiv"}
-    assert answer.exaggerations.height == 0
 
 
 def test_tau_can_be_found_from_real_images() -> None:
@@ -435,9 +428,17 @@ def test_prompts_without_a_country_are_one_stratum_or_are_left_out() -> None:
     assert set(nowhere.scored.scores["country"]) == {None}
     assert value(nowhere, "align", "ann")["n"] == 6
     assert nowhere.scored.values.filter(metric="align", model="ann").height == 6
+    without_stereotypes = {"align", "hal", "empty", "ddiv", "sdiv"}  # neither exaggeration nor faithfulness
+    assert (set(nowhere.scored.scores["metric"]), nowhere.exaggerations.height) == (without_stereotypes, 0)
     mixed = scored(world(seed=15, countries={"p0": "FR", "p1": None}), replace(OPTIONS, real=None), stereotypes=False)
     assert value(mixed, "align", "ann")["n"] == 3
     assert mixed.scored.left_out["images of prompts without a country"] == 9
+    drawn = world()
+    elsewhere = replace(drawn, extracted=[{**row, "image_id": f"x{row['image_id']}"} for row in drawn.extracted])
+    nothing = scored(elsewhere, replace(OPTIONS, real=None), stereotypes=False)
+    assert nothing.scored.scores.height == nothing.scored.values.height == nothing.descriptors.height == 0
+    assert nothing.scored.left_out["images not described"] == 45
+    assert not math.isnan(nothing.tau)
 
 
 def test_countries_outside_the_scheme_are_in_no_group() -> None:
@@ -488,49 +489,30 @@ def test_what_cannot_be_scored_is_explained(drawn: World, options: dict[str, Any
     assert re.search(message, str(caught.value), re.DOTALL), str(caught.value)
 
 
-def test_nothing_described_gives_no_scores() -> None:
-    drawn = world()
-    elsewhere = [{**row, "image_id": f"x{row['image_id']}"} for row in drawn.extracted]
-    answer = scored(replace(drawn, extracted=elsewhere), replace(OPTIONS, real=None), stereotypes=False)
-    assert answer.scored.scores.height == answer.scored.values.height == answer.descriptors.height == 0
-    assert answer.scored.left_out["images not described"] == 45
-    assert not math.isnan(answer.tau)
-
-
 # Differences and gaps computed from the values are those of the scores.
 
 
 @pytest.fixture(scope="module")
-def ahead_scored() -> Scored:
-    return score_ahead(world().tables(stereotypes=True), options=OPTIONS).scored
+def ahead_scored() -> AheadScores:
+    return scored(world())
 
 
-def score_of(ahead_scored: Scored, *, metric: str, model: str, group: str | None = None) -> float:
-    rows = ahead_scored.scores.filter(
-        pl.col("metric") == metric, pl.col("model") == model, pl.col("country").is_null(),
-        pl.col("group").eq_missing(pl.lit(group, pl.String)),
-    )  # fmt: skip
-    assert rows.height == 1
-    return float(rows["value"][0])
-
-
-def test_a_difference_is_that_of_the_scores(ahead_scored: Scored) -> None:
-    rows = score_comparisons(ahead_scored.values, options=ComparisonOptions(resamples=99)).scores
+def test_a_difference_is_that_of_the_scores(ahead_scored: AheadScores) -> None:
+    rows = score_comparisons(ahead_scored.scored.values, options=ComparisonOptions(resamples=99)).scores
     overall = [row for row in rows.iter_rows(named=True) if row["country"] is None]
     assert {params_of(row)["metric"] for row in overall} >= {"align", "hal", "exag", "faith", "ddiv", "sdiv"}
     for row in overall:
         params = params_of(row)
-        a, b = (score_of(ahead_scored, metric=params["metric"], model=params[side]) for side in ("a", "b"))
+        a, b = (value(ahead_scored, params["metric"], params[side])["value"] for side in ("a", "b"))
         assert row["value"] == pytest.approx(a - b), params
 
 
-def test_a_gap_is_that_of_the_scores(ahead_scored: Scored) -> None:
-    rows = score_gaps(ahead_scored.values, options=GapOptions("cultivate", OPTIONS.groups)).scores
+def test_a_gap_is_that_of_the_scores(ahead_scored: AheadScores) -> None:
+    rows = score_gaps(ahead_scored.scored.values, options=GapOptions("cultivate", OPTIONS.groups)).scores
     assert rows.height >= 12
     for row in rows.iter_rows(named=True):
         metric = params_of(row)["metric"]
-        model = row["model"]
-        north, south = (score_of(ahead_scored, metric=metric, model=model, group=group) for group in ("GN", "GS"))
+        north, south = (value(ahead_scored, metric, row["model"], group=group)["value"] for group in ("GN", "GS"))
         assert row["value"] == pytest.approx(north - south), metric
 
 
@@ -565,6 +547,8 @@ def test_one_country_has_scipys_t_interval_over_prompts() -> None:
         answer = climbed(values)[place]
         assert [answer.low, answer.high] == pytest.approx([low, high])
         assert (answer.n, answer.target) == (100, "population")
+    equal = climbed(placed_items({f"p{n}": "FR" if n % 2 else "IN" for n in range(24)}).with_columns(value=pl.lit(0.1)))
+    assert {equal[None, None].low, equal[None, None].value, equal[None, None].high} == {0.1}, "of width zero"
 
 
 def test_two_countries_have_welchs_interval() -> None:
@@ -593,12 +577,6 @@ def test_where_the_numbers_do_not_say_there_is_no_interval(
     answer = climbed(placed_items(places, images=images), target=target)[None, None]
     assert math.isnan(answer.low)
     assert not math.isnan(answer.value)
-
-
-def test_equal_values_have_an_interval_of_width_zero() -> None:
-    values = placed_items({f"p{n}": "FR" if n % 2 else "IN" for n in range(24)}).with_columns(value=pl.lit(0.1))
-    answer = climbed(values)[None, None]
-    assert answer.low == answer.value == answer.high == 0.1
 
 
 def test_combining_the_means_of_strata_is_stratified_sampling() -> None:

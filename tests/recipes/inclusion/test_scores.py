@@ -36,7 +36,7 @@ def unpacked(scores: pl.DataFrame, metric: str) -> list[dict[str, Any]]:
     return [{**row, **json.loads(row["params"])} for row in scores.filter(metric=metric).iter_rows(named=True)]
 
 
-def test_in_region_rates_stand_by_source_region_and_object() -> None:
+def test_rates_of_task2_stand_by_source_region_and_object_and_agreement_with_kappa() -> None:
     table = pl.concat([drawn_task2(), drawn_task2(seed=1, source="ldm")])
     answer = score_task2(table, options=TaskOptions(least=0))
     scores = conforming(answer)
@@ -55,31 +55,21 @@ def test_in_region_rates_stand_by_source_region_and_object() -> None:
         scores.filter(metric="in_region_rate", group="Africa", model="real").select("params", "value").iter_rows()
     )
     assert dict(means.iter_rows()) == pytest.approx(known)
-    assert score_task2(table.sample(fraction=1, shuffle=True, seed=0), options=TaskOptions(least=0)).scores.equals(
-        scores
-    )
-
-
-def test_agreement_of_task2_stands_with_kappa() -> None:
-    table = drawn_task2()
-    scores = conforming(score_task2(table, options=TaskOptions(least=0)))
-    expected = task2_agreement(table, by=("source", "region"))
+    mixed = table.sample(fraction=1, shuffle=True, seed=0)
+    assert score_task2(mixed, options=TaskOptions(least=0)).scores.equals(scores)
+    agreement = task2_agreement(table, by=("source", "region"))
     for metric, column in (
         ("location_agreement", "pairwise"), ("location_unanimity", "unanimous"), ("location_kappa", "kappa"),
     ):  # fmt: skip
-        found = {(r["group"], r["criterion"]): r["value"] for r in unpacked(scores, metric) if r["pairs"] == "all"}
-        known = {(r["region"], r["question"]): r[column] for r in expected.iter_rows(named=True)}
-        assert found == pytest.approx({key: value for key, value in known.items() if value is not None})
-
-
-def test_consistency_is_pool_by_pool() -> None:
-    table = drawn_task2(source="ldm")
-    scores = conforming(score_task2(table))
-    by_region = [row for row in unpacked(scores, "object_seen") if row["by"] == ["region"]]
-    assert by_region
-    for row in by_region:
-        own = table.filter(region=row["group"], annotator_loc=row["pool"])
-        assert row["value"] == pytest.approx(own["shown"].mean())
+        stated = {(r["model"], r["group"], r["criterion"]): r["value"]
+                  for r in unpacked(scores, metric) if r["pairs"] == "all"}  # fmt: skip
+        shares = agreement.drop_nulls(column).select("source", "region", "question", column).iter_rows()
+        assert stated == pytest.approx({tuple(cell): share for *cell, share in shares})
+    of_pools = [row for row in unpacked(scores, "object_seen") if row["by"] == ["region"]]
+    assert of_pools
+    for row in of_pools:
+        pool = table.filter(source=row["model"], region=row["group"], annotator_loc=row["pool"])
+        assert row["value"] == pytest.approx(pool["shown"].mean())
 
 
 def test_unreliable_annotators_are_left_out_and_counted() -> None:

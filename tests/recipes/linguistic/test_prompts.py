@@ -12,10 +12,8 @@ import polars as pl
 import pytest
 
 from culturekit.cli.doctor_command import wordnet
-from culturekit.core.engines import LocalEngine
 from culturekit.core.errors import ConfigError, UsageError
 from culturekit.core.inputs import manifest_of
-from culturekit.core.run import run_stage
 from culturekit.core.stage import Stage
 from culturekit.recipes.linguistic.dialects import (
     GRAMMARS,
@@ -28,6 +26,7 @@ from culturekit.recipes.linguistic.dialects import (
 )
 from culturekit.recipes.linguistic.prompts import neutral_stage, specific
 from culturekit.recipes.linguistic.wordnet import FILES, OF_DEBIAN, lacking, mend_wordnet, nouns_below, wordnet_folder
+from tests.recipes.built import built
 
 NOUNS = (
     "apartment, appetizer, art museum, bakery, beauty store, bookshop, boutique, breakfast, cafe, city hall, "
@@ -36,12 +35,6 @@ NOUNS = (
     "supermarket, toy store, university, vending machine"
 )
 PRINTED = {"a plaza in America", "an African person's home", "a street in an East Asian city in the 21st century"}
-
-
-def built(stage: Stage, folder: Path) -> Path:
-    with LocalEngine(1) as engine:
-        run_stage(stage, folder, engine=engine)
-    return folder
 
 
 def prompts(folder: Path) -> pl.DataFrame:
