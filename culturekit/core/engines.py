@@ -152,7 +152,6 @@ def _check_shared(ground: SharedGround) -> None:
 
 
 def _not_shared(folder: Path, error: OSError) -> UsageError:
-    """Say that a worker does not see a folder."""
     return UsageError(
         "a worker does not see the folder of the command", where=f"{folder} on {platform.node()}",
         expected="a file system that all machines share, mounted at the same path",
@@ -281,7 +280,6 @@ class _WorkerProcess:
         theirs.close()
 
     def answer(self) -> Returned[Any] | Raised:
-        """Take the answer to the item it was given."""
         try:
             reply: Returned[Any] | Raised = self.connection.recv()
         except (EOFError, OSError) as error:
@@ -292,7 +290,6 @@ class _WorkerProcess:
         return reply
 
     def leave(self) -> None:
-        """Tell it that nothing more comes, and wait until it has gone."""
         self.connection.close()
         self.process.join()
         self.process.close()
@@ -300,7 +297,6 @@ class _WorkerProcess:
 
 @contextmanager
 def _single_threaded() -> Iterator[None]:
-    """Set the environment that a worker is born with."""
     before = {name: os.environ.get(name) for name in SINGLE_THREAD}
     os.environ.update(dict.fromkeys(SINGLE_THREAD, "1"))
     try:
@@ -363,7 +359,6 @@ def _raise(error: Exception) -> None:
 
 
 def _end_with(sentinel: int) -> None:
-    """Wait for the parent to be gone."""
     wait([sentinel])
     os._exit(1)
 
@@ -481,7 +476,6 @@ class _HeldEngine:
             raise plugin.failure("has something else as workers", expected="at least 1", found=repr(self.workers))
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
-        """Yield one result for each item."""
         count = 0
         try:
             for result in self.engine.map(function, items):

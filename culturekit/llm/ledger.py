@@ -60,7 +60,6 @@ def journals_below(folders: Sequence[Path]) -> list[JournalPlace]:
 
 
 def _stage_folder(path: Path) -> Path:
-    """Return the folder in which the stage of a journal is, or will be, finished."""
     for parent in path.absolute().parents:
         if parent.name.startswith(".") and parent.name.endswith(_PARTIAL):
             return parent.with_name(parent.name[1 : -len(_PARTIAL)])
@@ -234,7 +233,6 @@ def spent_elsewhere(stages: Iterable[Path]) -> float:
 
 
 def _check_folders(stages: Iterable[Path]) -> None:
-    """Reject a file where the folder of a paid stage is expected."""
     if files := [stage for stage in stages if stage.is_file()]:
         raise UsageError("a paid stage is a folder", where=str(files[0]), expected="its --out", found="a file")
 

@@ -35,7 +35,6 @@ Make = Callable[[np.random.Generator], HostilePicture]
 
 
 def some_picture(rng: np.random.Generator, form: str = "") -> bytes:
-    """Make a picture that is in order, of one format or any."""
     kinds = [name for name in KINDS if name.startswith(form)]
     return odd_picture(kinds[rng.integers(len(kinds))], int(rng.integers(1 << 30))).content
 

@@ -46,7 +46,6 @@ def png_file(
 
 
 def packed(samples: NDArray[np.integer], bits: int) -> bytes:
-    """Write rows of samples, each after a byte that says that it is not filtered."""
     height = samples.shape[0]
     flat = samples.reshape(height, -1)
     if bits == 16:
@@ -134,8 +133,6 @@ Array = NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class OddPicture:
-    """A file, and what should come of it."""
-
     content: bytes
     right: Array
     tolerance: int = 0
@@ -151,7 +148,6 @@ def noise(rng: np.random.Generator, parts: int, top: int = 256) -> NDArray[np.in
 
 
 def smooth(rng: np.random.Generator, parts: int = 3) -> Array:
-    """Draw a gradient, which a lossy format keeps nearly as it is."""
     height, width = rng.integers(16, 70, 2)
     down, across = np.mgrid[0:height, 0:width]
     slopes = rng.uniform(-2, 2, (2, parts))

@@ -62,7 +62,6 @@ def identity(state: os.stat_result) -> tuple[int, int, int]:
 
 
 def damage(path: Path, how: str) -> None:
-    """Leave of a file what a power cut, or a failing disk, leaves."""
     content = path.read_bytes()
     if how == "gone":
         path.unlink()

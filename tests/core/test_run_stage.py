@@ -168,8 +168,6 @@ KEYS = [bytes([number]) * 32 for number in range(4)]
 
 
 def buying(wanted: int, *, cut: bool = False) -> Stage:
-    """Buy so many replies, unless the journal has them."""
-
     def buy(work: Work) -> Outcome:
         tag = run_tag(work)
         with Journal(work.out / "journal") as journal:

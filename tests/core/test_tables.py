@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from culturekit.core import tables as table_slices
 from culturekit.core.errors import CultureKitError, IntegrityError, UsageError
 from culturekit.core.schemas import ANNOTATIONS, DROPS, MATCHES, RATED_ITEMS, TABLES
-from culturekit.core.table import declare
+from culturekit.core.table import check_slots, declare
 from culturekit.core.tables import (
     merge_parts,
     read_table,
@@ -25,6 +25,9 @@ from culturekit.core.tables import (
     write_drops,
     write_table,
 )
+from culturekit.index.raters.picture_spread import repeat_batches
+from culturekit.scores.diversity import QvsOptions
+from culturekit.scores.qvs import score_qvs
 from tests.metrics.corrected.audits_by_hand import matches_of
 
 SPECIFICATION = Path(__file__).resolve().parents[3] / "shared/spec/architecture.md"
@@ -279,3 +282,29 @@ def test_what_is_not_the_table_is_refused(tmp_path: Path) -> None:
     save_parquet(things(("a", "x", 1)).with_columns(name=pl.lit(None, pl.String)), tmp_path / "t.parquet")
     with pytest.raises(IntegrityError, match="column name has nulls"):
         list(slices_of(tmp_path / "t.parquet", THINGS, scratch=tmp_path).slices())
+
+
+ONE = matches_of(["FR", "JP"] * 8)
+OTHER = ONE.with_columns(pl.col("image_id") + "-again")
+
+
+def test_two_images_in_a_slot_are_not_scored() -> None:
+    check_slots(ONE)
+    twice = "32 images, such as 'm-000000' and 'm-000000-again': two images are in one slot of a repeat"
+    with pytest.raises(UsageError, match=twice):
+        score_qvs(pl.concat([ONE, OTHER]), None, options=QvsOptions())
+    pictures = pl.concat([ONE, OTHER]).with_columns(status=pl.lit("ok"), path=pl.lit("x.png"), sha256=pl.lit("0"))
+    with pytest.raises(UsageError, match=twice):
+        repeat_batches(pictures, 8)
+
+
+@pytest.mark.parametrize("unknown", ["slot", "repeat", "prompt_id"])
+def test_where_no_slot_is_known_nothing_is_said_of_it(unknown: str) -> None:
+    check_slots(pl.concat([ONE, OTHER]).with_columns(pl.lit(None, ONE.schema[unknown]).alias(unknown)))
+
+
+@pytest.mark.parametrize("other", [{"model": "n"}, {"concept": "art"}, {"prompt_id": "q"}, {"repeat": 9}, {"slot": 9}])
+def test_other_models_concepts_prompts_and_repeats_have_slots_of_their_own(other: dict[str, object]) -> None:
+    there = {name: pl.lit(value, ONE.schema[name]) for name, value in other.items()}
+    one = ONE.filter(repeat=0, slot=0)
+    check_slots(pl.concat([one, one.with_columns(pl.col("image_id") + "-again", **there)]))

@@ -94,8 +94,6 @@ class Result:
 
 
 class Cluster:
-    """A scheduler and workers, each on its machine."""
-
     def __init__(self, scheduler: Machine, hosts: Sequence[Machine], scratch: Path, workers: int) -> None:
         self.scheduler, self.scratch = scheduler, scratch
         self.hosts = [host for host in hosts for _ in range(workers)]
@@ -115,7 +113,6 @@ class Cluster:
         return subprocess.Popen(command, stdout=quiet, stderr=quiet, env=environment, cwd=Path.cwd())
 
     def start_scheduler(self) -> "subprocess.Popen[bytes]":
-        """Start the scheduler, the watch in it."""
         return self.start(
             self.scheduler, "distributed.cli.dask_scheduler", "--host", self.scheduler.address, "--port", str(PORT),
             "--no-dashboard", "--preload", str(Path(__file__).with_name("cluster_watch.py")),
@@ -150,7 +147,6 @@ class Cluster:
         return bool(born) and killed(chance.choice(born))
 
     def kill_scheduler(self, chance: random.Random) -> bool:
-        """Kill the scheduler, and start another a little later."""
         killed(self.head.pid)
         self.head.wait()
         time.sleep(chance.uniform(0, 3))
@@ -203,7 +199,6 @@ def pull(machine: Machine, chance: random.Random) -> bool:
 
 @contextmanager
 def world(*, alone: bool) -> Iterator[tuple[Machine, Machine, list[Machine]]]:
-    """Make the machine of the command, that of the scheduler, and two of workers."""
     if alone:
         yield Machine(), Machine(), [Machine()]
         return
@@ -289,7 +284,6 @@ def said_of(workdir: Path) -> Path:
 
 
 def at_work(workdir: Path) -> str:
-    """Name the stage that a run is building, those of several models alike."""
     names = sorted(path.name for path in workdir.glob(".*.partial"))
     return names[0].split(".")[1].partition("-")[0] if names else "no stage of a run"
 
@@ -300,7 +294,6 @@ def tell(what: str) -> None:
 
 
 def disturbed(cluster: Cluster, asks: Machine, chance: random.Random) -> str:
-    """Do one of the things that happen to clusters; say which."""
     cables: Mapping[str, Machine] = {"the asker's cable": asks, "the scheduler's cable": cluster.scheduler}
     while True:
         what = chance.choice(["worker"] * 4 + ["scheduler", "a worker's cable", "a worker's cable", *cables])
@@ -315,7 +308,6 @@ def disturbed(cluster: Cluster, asks: Machine, chance: random.Random) -> str:
 
 
 def ended(run: "subprocess.Popen[bytes]", after: float) -> bool:
-    """Wait a while; tell whether the run ended meanwhile."""
     try:
         run.wait(after)
     except subprocess.TimeoutExpired:

@@ -49,7 +49,6 @@ class FailingIO:
     kept: list[object] = field(default_factory=list)
 
     def install(self) -> None:
-        """Stand before the system from now on, in this process."""
         self.real_open, self.real_os_open = io.open, os.open
         builtins.open = io.open = self.open
         os.open = self.os_open
@@ -75,7 +74,6 @@ class FailingIO:
         return Path(name).absolute().is_relative_to(self.root)
 
     def named(self, target: object) -> str:
-        """Name what a number of an open file, or a path, stands for."""
         return str(Path(f"/proc/self/fd/{target}").readlink()) if isinstance(target, int) else str(target)
 
     def raised(self, name: str) -> OSError:

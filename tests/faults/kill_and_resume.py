@@ -40,7 +40,6 @@ class Kills:
 
 
 def content(root: Path) -> dict[str, str]:
-    """Hash every file below a folder but the run records."""
     files = [path for path in sorted(root.rglob("*")) if path.is_file() and path.name != "run.json"]
     return {path.relative_to(root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
@@ -72,7 +71,6 @@ def after(seconds: float) -> Due:
 
 
 def at_a_request(chance: random.Random, server: RunningServer, most: int) -> Due:
-    """Wait until a server has had so many more requests."""
     until = server.stats()["requests"] + chance.randint(1, most)
     return lambda: server.stats()["requests"] >= until
 

@@ -18,7 +18,6 @@ PAUSES = Pauses(first=0.01, longest=0.05, settle=0.3)
 
 
 def client_of(provider: str, url: str) -> Client:
-    """Make a client of a provider's protocol for a server."""
     specs = {
         "openai": f"openai:gpt-4o-mini?base_url={url}/openai/v1&price=0.15/0.60",
         "google": f"google:gemini-2.5-flash?base_url={url}/google&price=0.15/0.60",
@@ -33,7 +32,6 @@ def asking_words(provider: str, url: str, folder: Path, rows: int = 60) -> list[
 
 
 def main(provider: str, url: str, folder: str, rows: str) -> None:
-    """Ask, and write down."""
     client = client_of(provider, url)
     batches = batches_of(client)
     batches.limits = BatchLimits(rows=15, size=1_000_000)  # type: ignore[misc]

@@ -47,7 +47,6 @@ FORMS = {
 
 
 def dump_of(form: Form, members: int = 6) -> tuple[bytes, list[int]]:
-    """Write a small dump; give it and where its members end."""
     rng = random.Random(1)
     lines = []
     for number in range(1, 91):
@@ -66,7 +65,6 @@ def dump_of(form: Form, members: int = 6) -> tuple[bytes, list[int]]:
 
 
 def damage_dumps(form: Form, count: int, folder: Path, *, seed: int = 0) -> Counter[str]:
-    """Damage a dump so many times, and count what came of it."""
     whole, ends = dump_of(form)
     path = folder / f"dump{form.suffix}"
     path.write_bytes(whole)
@@ -103,7 +101,6 @@ def outcome_of(path: Path, published: str | None, folder: Path, expected: dict[s
 
 
 def ingested(path: Path, published: str | None, folder: Path) -> dict[str, str]:
-    """Ingest a dump into a fresh folder; give the hashes of its tables."""
     for name in ("graph", ".graph.partial"):
         shutil.rmtree(folder / name, ignore_errors=True)
     stage = ingest_stage([path], IngestOptions(max_malformed=0), sha256=[published] if published else [])

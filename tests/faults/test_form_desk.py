@@ -21,7 +21,6 @@ NO = {"belongs": "no", "realism": "4"}
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Twelve items, for two people each."""
     folder = tmp_path_factory.mktemp("desk")
     export(folder / "project", pictured(folder, [f"i{n}" for n in range(12)]), quotas=Quotas(2), checks=0, repeats=0)
     return folder / "project"
@@ -33,7 +32,6 @@ def journal(tmp_path: Path) -> Path:
 
 
 def answers_of(desk: AnswerDesk, project: Path, person: str, count: int) -> list[Any]:
-    """Let somebody begin, and write so many of their answers."""
     begun = desk.begin({"annotator": person})
     return [
         entry(project, begun["sheet"], task, begun["annotator"], NO) for task in desk.sheets[begun["sheet"]][:count]

@@ -67,8 +67,6 @@ class Result:
 
 
 def ask(folder: Path, *, rows: int) -> None:
-    """Ask, some rows in vain, and leave the answers in a file beside the journal."""
-
     def behaviour(identifier: str, _: int) -> bytes:
         text = "prose" if identifier.endswith("3") else json.dumps({"id": identifier, "verdict": "keep"})
         return json.dumps({"text": text, "in": 50, "out": 10, "stop": "end"}).encode()
@@ -83,7 +81,6 @@ def ask(folder: Path, *, rows: int) -> None:
 
 
 def asked(folder: Path, fault: Fault, *, rows: int = ROWS) -> Ended:
-    """Ask in a process of its own, on a disk that fails."""
     hear, tell = os.pipe()
     process = os.fork()
     if process:
@@ -104,7 +101,6 @@ def asked(folder: Path, fault: Fault, *, rows: int = ROWS) -> Ended:
 
 
 def waited(process: int, pipe: int, seconds: float) -> Ended:
-    """Wait for a process for some time, then kill it: it hangs."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         if os.waitpid(process, os.WNOHANG)[0]:
@@ -244,7 +240,6 @@ run second
 
 
 def can_mount() -> bool:
-    """Whether this process may make a mount namespace with a tmpfs in it."""
     if shutil.which("unshare") is None or os.geteuid() != 0:
         return False
     probe = ["unshare", "--mount", "sh", "-c", "mount -t tmpfs none /mnt"]

@@ -70,7 +70,6 @@ def port() -> Iterator[int]:
 
 
 def seen(result: Kills, kills: int) -> Kills:
-    """See that there were enough kills, and that they changed nothing."""
     assert result.kills >= kills
     assert result.different == []
     assert result.bought_twice <= result.most_twice

@@ -120,7 +120,6 @@ def moved(status: str, address: str) -> Lie:
 
 
 def dripped(reply: dict[str, Any]) -> Iterator[bytes | float]:
-    """Send an honest reply so slowly that it never ends."""
     for byte in http(json.dumps(reply).encode()):
         yield bytes([byte])
         yield DRIP
@@ -134,7 +133,6 @@ def dripped_head(_: Mapping[str, Any]) -> Iterator[bytes | float]:
 
 
 def endless_space(_: Mapping[str, Any]) -> Iterator[bytes | float]:
-    """Send white space until the other side has had enough."""
     yield b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
     piece = b" " * 65536
     while True:
@@ -144,7 +142,6 @@ def endless_space(_: Mapping[str, Any]) -> Iterator[bytes | float]:
 
 @cache
 def zipped(times: int) -> bytes:
-    """Compress 200 MB of zeros, more than once."""
     body = gzip.compress(b"0" * 200_000_000, 9)
     for _ in range(times - 1):
         body = gzip.compress(body, 9)
@@ -336,7 +333,6 @@ class LyingServer:
         writer.close()
 
     def sell(self, question: Question, answer: Answer, size: int) -> None:
-        """Count what a reply costs, and the most that its request could have cost."""
         price = next(known for known in known_prices() if known.model == MODEL)
         self.asked += 1
         self.dearest = max(self.dearest, ((size + 512) * price.input + question.max_tokens * price.output) / 1e6)
@@ -371,7 +367,6 @@ def free_port() -> int:
 
 
 def filter_by(server: LyingServer, table: Path, out: Path, budget: float, *more: str) -> tuple[int | None, str]:
-    """Run the filter against a server; give its exit code, None where it hung, and what it wrote."""
     patience = PATIENCE if server.lie else HONEST_PATIENCE
     spec = f"openai:{MODEL}?base_url=http://127.0.0.1:{server.port}/v1&timeout={TIMEOUT:g}&patience={patience:g}"
     command = [

@@ -21,8 +21,6 @@ logger = logging.getLogger("canaries")
 
 
 class Echo(BaseHTTPRequestHandler):
-    """A server that refuses every key, and repeats it."""
-
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers.get("content-length", 0)))
         body = f'{{"error": {{"message": "Incorrect API key: {self.headers["authorization"]}"}}}}'.encode()
@@ -37,7 +35,6 @@ class Echo(BaseHTTPRequestHandler):
 
 
 def call_sdk(key: str) -> None:
-    """Let the real client fail, with the key in its frames, its request and its message."""
     import openai
 
     headers = {"Authorization": f"Bearer {key}", "x-goog-api-key": key}
@@ -47,7 +44,6 @@ def call_sdk(key: str) -> None:
 
 
 def fail(key: str, depth: int = 3) -> None:
-    """Fail with the key in local variables of several frames."""
     headers, pair = {"Authorization": f"Bearer {key}"}, ("user", key)
     if depth:
         return fail(key, depth - 1)
@@ -57,7 +53,6 @@ def fail(key: str, depth: int = 3) -> None:
 
 
 def log_all(key: str, *, ask: bool) -> None:
-    """Log a key in every way there is; with `ask`, a real client fails too."""
     logger.warning("key %s", key)
     logger.warning("headers %r and %s", {"Authorization": key}, b64encode(key.encode()).decode())
     logger.warning("url http://h/?x=%s", quote(key, safe=""), extra={"key": key, "more": [key]})
@@ -78,8 +73,6 @@ def log_all(key: str, *, ask: bool) -> None:
 
 
 class Unraisable:
-    """Fails where nobody can catch it."""
-
     def __init__(self, key: str) -> None:
         self.key = key
 

@@ -8,8 +8,10 @@ import itertools
 import json
 import math
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler
 from typing import Literal
 
 import msgspec
@@ -33,6 +35,7 @@ from culturekit.llm.dispatch import Dispatch, Later, Limiter
 from culturekit.llm.purse import Purse
 from culturekit.llm.rows import Question, Row
 from culturekit.llm.usage import Budget, estimate
+from tests.loopback import served
 
 
 class Verdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -144,8 +147,6 @@ CLIENT = FakeClient()
 
 @dataclass(frozen=True)
 class Turn:
-    """What a provider does with one request: after how long, and what comes back."""
-
     latency: float
     came: bytes | Failure
 
@@ -161,7 +162,6 @@ class Enforced:
     held: tuple[float, float] | None = None
 
     def wait(self, now: float, tokens: int) -> float:
-        """Let a request of so many tokens in, which is 0, or say how long it must wait."""
         if self.bucket:
             full, rate = self.requests * self.bucket, self.requests / 60.0
             left, before = self.held or (full, now)
@@ -224,7 +224,6 @@ class SimulatedWire:
         self.most_in_flight = self.open = 0
 
     def play(self, requests: Sequence[Request], *, until: float = math.inf) -> list[Question]:
-        """Play until every row has ended, the run has, or a time has come."""
         questions = [question_of(place, request) for place, request in enumerate(requests)]
         for question in questions:
             self.dispatch.add(question)
@@ -263,3 +262,42 @@ class SimulatedWire:
             question.outgoing = CLIENT.compose(question.row.request)
             question.failures = question.input_bound = 0
             self.dispatch.add(question)
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(slots=True)
+class Listening:
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b"{}"
+    heard: list[Heard] = field(default_factory=list)
+    url: str = ""
+
+
+@contextmanager
+def listening() -> Iterator[Listening]:
+    told = Listening()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            content = self.rfile.read(int(self.headers["Content-Length"]))
+            told.heard.append(Heard(self.path, {k.lower(): v for k, v in self.headers.items()}, content))
+            self.send_response(told.status)
+            for name, value in {"Content-Length": str(len(told.body)), **told.headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(told.body)
+
+        def log_message(self, *parts: object) -> None:
+            """Say nothing."""
+
+    with served(Handler) as told.url:
+        yield told

@@ -35,8 +35,6 @@ class Killed(BaseException):
 
 @dataclass
 class TestClock(Clock):
-    """Time passes only when somebody sleeps."""
-
     __test__ = False
 
     time: float = 1_000_000.0
@@ -208,7 +206,6 @@ class Desk:
         return [answer.outcome for answer in self.ask(questions(count), **more)]
 
     def dies_at(self, step: int, count: int) -> None:
-        """Ask in a process that is killed at a step of the shop."""
         steps = iter(range(10**6))
 
         def tick() -> None:
@@ -409,7 +406,6 @@ def test_a_job_under_way_is_waited_for_and_what_it_may_cost_is_not_there_for_oth
 
 
 def hostile(identifier: str, time: int) -> BatchResult | bytes:
-    """Answer, or fail in a way that depends on the row."""
     number = int(identifier[1:])
     if time == 1 and number % 5 == 1:
         return BatchResult("", "server", 500, b"{}")
@@ -483,15 +479,11 @@ def test_killed_anywhere_any_number_of_times_nothing_is_bought_twice(
 
 
 class Uncounted(FakeClient):
-    """A client of a server that counts no tokens."""
-
     def read(self, raw: bytes) -> Reply:
         return replace(super().read(raw), usage=Usage(0, 10, counted="here"))
 
 
 class DyingJournal(Journal):
-    """A journal whose process dies as soon as results are written."""
-
     def append_all(self, entries: Sequence[Entry], facts: Sequence[tuple[str, bytes | None]] = ()) -> list[int]:
         super().append_all(entries, facts)
         raise Killed

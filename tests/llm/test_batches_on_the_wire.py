@@ -17,8 +17,7 @@ from culturekit.llm.journal import Journal
 from culturekit.llm.rows import Answered
 from tests.faults.kill_and_resume import environment
 from tests.faults.llm_batch_asking import asking_words, client_of
-from tests.llm.fake_client import questions
-from tests.llm.listening import listening
+from tests.llm.fake_client import listening, questions
 from tests.llm.server import Fault, JobPlan, Rule, Script, When, running_server
 
 pytestmark = pytest.mark.parametrize("provider", ["openai", "google"])

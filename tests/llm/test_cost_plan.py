@@ -124,7 +124,6 @@ def test_what_the_journal_answers_is_not_planned_again(tmp_path: Path) -> None:
 
 
 def journalled(folder: Path, told: list[tuple[Outgoing, Usage]], *, refused: int = 1_000) -> list[Spent]:
-    """Keep requests with what they took, as a run does."""
     with Journal(folder) as journal:
         entries = [
             Entry(key_of(IDENTITY, outgoing), "one", 1, "online", 200, "reply", b"{}", outgoing.body)
@@ -136,7 +135,6 @@ def journalled(folder: Path, told: list[tuple[Outgoing, Usage]], *, refused: int
 
 
 def asked(task: str, number: int, *, note: str = "") -> Outgoing:
-    """A request as the clients write it: instructions, data, schema."""
     instructions = f"{task}: {INSTRUCTIONS}{note}"
     schema = {"schema": {"name": task, "words": "x" * 100}}
     return Outgoing(canonical_json({"messages": [instructions, f"dish {number * 7919}"], **schema}), max_tokens=256)

@@ -453,7 +453,6 @@ events = st.one_of(
 
 
 def end_of(happened: list[Reply | Failure], **options: Any) -> tuple[Row | Answered, int]:
-    """Let things happen to a row until it ends; give how many it took."""
     now: Row | Answered = Row(REQUEST)
     for used, event in enumerate(happened):
         if isinstance(now, Answered):
@@ -501,7 +500,6 @@ def test_an_exhausted_row_says_what_failed_last() -> None:
 
 
 def probed(folder: Path, script: Script, *, times: int = 1) -> tuple[int, float]:
-    """Probe; give the number of requests that the server saw, and how long it asks to be left alone."""
     with running_server(script) as server, Journal(folder) as journal:
         asked = client(f"openai:qwen?base_url={server.openai_url}&schema=vllm&price=1/2")
         hold = DurableHold(journal, asked.identity, 900.0)

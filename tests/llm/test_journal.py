@@ -132,7 +132,6 @@ NOT_SENT = {"task"}
 
 
 def compose(request: Request) -> Outgoing:
-    """Write a request as a provider's body would hold it."""
     body = {
         "system": request.instructions, "user": dict(request.data), "schema": msgspec.json.schema(request.schema_type),
         "allowed": {name: list(values) for name, values in request.allowed.items()},
@@ -432,7 +431,6 @@ KEYS = [bytes([number]) * 32 for number in range(30)]
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Path:
-    """A journal of thirty replies and a fact."""
     with Journal(tmp_path / "journal") as opened:
         opened.append_all([
             Entry(key, "run", 1, "online", 200, "reply", b"{}" * 300, b'{"a": %d}' % place, 1.0, "model")

@@ -16,13 +16,65 @@ from culturekit.core.errors import MissingDependency, UsageError
 from culturekit.core.schemas import JUDGMENTS
 from culturekit.core.stage import Work
 from culturekit.core.tables import read_table
+from culturekit.core.torch_places import mend_torchvision
 from culturekit.llm.client import Client, Failure, Image
 from culturekit.llm.clients.local_client import LocalClient, LocalModel, Turn, distinct
 from tests.builders.judging.test_image_judge import png, table
 from tests.builders.judging.test_question_graph import prompts
 from tests.builders.put import put
 from tests.llm.fake_client import client, picture, question, send
-from tests.llm.tiny_vlm import tiny_vlm
+
+TEMPLATE = (
+    "{% for m in messages %}{{ m.role }}:{% for c in m.content %}{% if c.type == 'image' %}<image>"
+    "{% else %}{{ c.text }}{% endif %}{% endfor %}</s>{% endfor %}{% if add_generation_prompt %}assistant:{% endif %}"
+)
+
+
+def tiny_vlm(place: Path, *, words: tuple[str, ...] = (), sees: bool = True) -> Path:
+    """Save a LLaVA of a few thousand weights in a folder, or the Llama in it; `words` are tokens, all else is bytes."""
+    torch: Any = pytest.importorskip("torch")
+    transformers: Any = pytest.importorskip("transformers")
+    mend_torchvision()
+    tokenizers: Any = pytest.importorskip("tokenizers")
+    alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {token: number for number, token in enumerate(["</s>", "<image>", *alphabet])}
+    inner = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=vocabulary, merges=[]))
+    inner.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    inner.decoder = tokenizers.decoders.ByteLevel()
+    inner.add_tokens(list(words))
+    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=inner, eos_token="</s>")
+    fast.add_special_tokens({"additional_special_tokens": ["<image>"]})
+    text = transformers.LlamaConfig(
+        vocab_size=len(fast), hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2,
+        num_key_value_heads=2, max_position_embeddings=4096, eos_token_id=0, bos_token_id=0,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    if not sees:
+        fast.chat_template = (
+            "{% for m in messages %}<{{ m.role }}>{{ m.content }}</s>{% endfor %}"
+            "{% if add_generation_prompt %}<assistant>{% endif %}"
+        )
+        fast.save_pretrained(place)
+        transformers.LlamaForCausalLM(text).save_pretrained(place)
+        return place
+    vision = transformers.CLIPVisionConfig(
+        hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2, image_size=32, patch_size=16,
+        projection_dim=16,
+    )  # fmt: skip
+    config = transformers.LlavaConfig(
+        vision_config=vision, text_config=text, image_token_index=1, image_seq_length=4,
+        vision_feature_select_strategy="default",
+    )  # fmt: skip
+    transformers.LlavaForConditionalGeneration(config).save_pretrained(place)
+    pictures = transformers.CLIPImageProcessorPil(
+        size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32}
+    )  # fmt: skip
+    transformers.LlavaProcessor(
+        pictures, fast, patch_size=16, vision_feature_select_strategy="default", image_token="<image>",
+        chat_template=TEMPLATE, num_additional_image_tokens=1,
+    ).save_pretrained(place)  # fmt: skip
+    return place
+
 
 HAS_MODELS = all(importlib.util.find_spec(name) for name in ("torch", "transformers"))
 needs_models = pytest.mark.skipif(not HAS_MODELS, reason="torch and transformers are not installed")

@@ -75,7 +75,6 @@ def test_every_line_is_dated_and_has_its_source() -> None:
 
 
 def listed(*, tokens: int = 100, batch: float = 0.5, dollars: float = 1.0) -> PriceList:
-    """Read a list of prices as the shipped one is read."""
     own = {"input": dollars, "output": dollars, "cached": None}
     images = {"m": {"low": {"1K": tokens}}}
     prices = {"source": "-", "date": "2026-01-01", "batch": batch, "models": {"m": own}, "images": images}

@@ -27,7 +27,6 @@ YEARS = 2 * 365 * DAY
 
 
 def play(stated: Quota, enforced: Enforced, *, hinted: bool = True) -> tuple[list[float], list[float]]:
-    """Ask for some minutes; give when requests were let in and when they were refused."""
     chance = random.Random(1)
     granted: list[float] = []
     refused: list[float] = []
@@ -171,7 +170,6 @@ SERVER = Identity("openai", "http://127.0.0.1:9/v1", "/chat", "m")
 
 @pytest.fixture
 def wall(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The clock on the wall, to be set by hand."""
     now = [1_790_000_000.0]
     monkeypatch.setattr(time, "time", lambda: now[0])
     return now
@@ -220,7 +218,6 @@ REFUSED = Failure("connection", "connection refused", sent=False)
 
 
 def heard(turn: Callable[[float], Turn], *, rows: int = 40, patience: float = 900.0) -> list[tuple[float, str]]:
-    """Play, and list what is said and when, in seconds since the beginning."""
     wire = SimulatedWire(lambda identifier, count, now: turn(now - 1000.0), patience=patience, concurrency=4)
     notices = WaitNotices(wire.dispatch)
     said: list[tuple[float, str]] = []

@@ -145,7 +145,6 @@ def test_a_record_is_clean_before_any_handler_sees_it() -> None:
 
 
 def canaries() -> dict[str, str]:
-    """40 keys: of all shapes, in variables of all names."""
     names = [f"CANARY_{number}" for number in range(17)] + [f"other{number}" for number in range(18)]
     names += ["OPENAI_API_KEY", "GEMINI_API_KEY", "my_company_token", "AZURE_SECRET", "UNSUSPICIOUS"]
     shapes = ("sk-proj-{}", "AIzaSy{}", "{}", "{}==", "a/{}+b", "{}%20x", "Ab.{}.~", "{}:{}")

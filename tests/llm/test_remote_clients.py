@@ -29,8 +29,7 @@ from culturekit.llm.engine import AskEngine, AskOptions
 from culturekit.llm.journal import Entry, Journal, Reading, key_of
 from culturekit.llm.ledger import latest_exchanges
 from culturekit.llm.rows import Answered
-from tests.llm.fake_client import Verdict, client, picture, question, send, sent
-from tests.llm.listening import Listening, listening
+from tests.llm.fake_client import Listening, Verdict, client, listening, picture, question, send, sent
 from tests.llm.server import Fault, Rule, RunningServer, Script, running_server
 
 CANARY = "sk-canary-4711-abcdef"
@@ -47,7 +46,6 @@ def running() -> Iterator[RunningServer]:
 
 @pytest.fixture
 def server(running: RunningServer) -> RunningServer:
-    """A server that does nothing unusual yet."""
     running.follow(USUAL)
     return running
 
@@ -65,7 +63,6 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def spec(way: str, server: RunningServer | Listening, more: str = "") -> str:
-    """Name a model of one of the ways at a server, or at ears."""
     if way == "google":
         url = server.google_url if isinstance(server, RunningServer) else server.url
         return f"google:gemini-2.5-flash?base_url={url}{more}"
@@ -84,7 +81,6 @@ def completion(text: str, **more: object) -> bytes:
 
 
 def asked_once(asked: Client, folder: Path, request: Request) -> tuple[Answered, Entry, Path]:
-    """Ask through the engine; give the answer and its entry in the journal."""
     with Journal(folder) as journal:
         journal.remember(f"probed:{asked.identity.base_url} {asked.model}", b"")
         (answered,) = AskEngine(asked, journal, AskOptions(), run="one").ask_all([request])

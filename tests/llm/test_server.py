@@ -162,8 +162,6 @@ def test_what_they_take_is_taken_in_either_spelling() -> None:
 
 
 class Judged(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the server's model is asked for."""
-
     id: str
     verdict: Literal["keep", "drop"]
     reason: str

@@ -37,7 +37,6 @@ VALUES = st.recursive(
 
 
 def parts(message: str) -> tuple[str, str]:
-    """Read a message as a model should: the fence and the data."""
     opening, body, closing = message.split("\n")
     assert opening == closing
     assert re.fullmatch(r"<untrusted-data-[0-9a-f]{16}>", opening)

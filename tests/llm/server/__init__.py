@@ -1,9 +1,5 @@
 """A server on loopback that speaks the protocols of OpenAI and Gemini, and fails as it is told.
 
-It is there to test clients with the real SDKs: it checks what it receives as the services do, answers the same
-question always the same way, bills by tokens that anyone can count again, and counts on its own side what it was asked
-and what was bought twice.
-
 A server for a block, in a thread of this process:
 
     with running_server(Script(rules=(Rule(Fault("busy", hint="retry-after-ms", wait=0.5), times=3),))) as server:
@@ -18,14 +14,11 @@ A server for a block, in a thread of this process:
 
 whose first line is its address; it outlives the clients it serves.
 
-What is offered. Under `/openai/v1`: chat completions and responses, images, files, batches.
-Under `/google/v1beta`: generateContent, files with resumable uploads, batches (inline and from files).
-`GET /stats` gives everything in sum, `GET /stats/records` each request,
-`PUT /script` starts another script.
+Paths are the `ROUTES` in `running.py`; `GET /stats` and `/stats/records` tell what was counted, `PUT /script` starts
+another script.
 
-How a script is written. A `Script` has rules; the first rule whose `When` fits a request decides, and the request
-goes wrong as its `Fault` says; `script.FAULT_KINDS` lists every kind with what it does. `jobs` are the plans of the
-batch jobs in the order of their making. A job goes on by being looked at, `polls` times, so that no test waits.
+The first rule of a `Script` whose `When` fits a request decides, and the request goes wrong as its `Fault` says:
+`script.FAULT_KINDS`. A batch job goes on by being looked at, so that no test waits.
 
 Which row a request is about. The first JSON object with an `id` in the user's messages; objects inside the strings of
 another do not count, so no label can pass for another row.

@@ -63,7 +63,6 @@ def error_reply(provider: str, refused: Refused) -> Departing:
 
 
 def fault_reply(provider: str, fault: Fault) -> Departing:
-    """Answer as a fault with a status says, hint and all."""
     refused = Refused(fault.kind, fault.text)
     details = _google_details(fault) if provider == "google" and fault.kind != "forbidden" else None
     reply = json_departing(error_body(provider, refused, details), refused.status)
@@ -103,7 +102,6 @@ class _FormPart:
 
 
 def parse_form(content_type: str, body: bytes) -> dict[str, _FormPart]:
-    """Take a form apart."""
     found = re.search(r'boundary="?([^";]+)', content_type)
     if not content_type.startswith("multipart/form-data") or found is None:
         raise Refused("bad-request", f"expected multipart/form-data, found {content_type!r}")

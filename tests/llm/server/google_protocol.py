@@ -49,7 +49,6 @@ def camelled(value: Any) -> Any:
 
 
 def camel(name: str) -> str:
-    """Spell a field's proto name as its JSON name."""
     first, *rest = name.split("_")
     return first + "".join(part.capitalize() for part in rest)
 
@@ -179,7 +178,6 @@ def _first_problem(written: bytes, problems: Callable[[Any], Iterator[str]]) -> 
 
 
 def schema_problems(schema: Any) -> Iterator[str]:
-    """Say what is no Schema message, and where."""
     for named, where, _ in nodes(schema, "response_schema"):
         if not isinstance(named, dict):
             yield f"Invalid value at '{where}', {named!r}"

@@ -393,8 +393,6 @@ _TOKENS = {"low": 272, "medium": 1056, "high": 4160}
 
 
 class _MakeImage(Strict):
-    """The body of a request; it knows no seed."""
-
     model: Annotated[str, Meta(min_length=1)]
     prompt: Annotated[str, Meta(min_length=1, max_length=32_000)]
     n: Annotated[int, Meta(ge=1, le=10)] | None = None
@@ -443,7 +441,6 @@ def writes_images(script: Script) -> Callable[[Question, Answer], dict[str, Any]
 
 
 def _filtered(question: Question, at: int, script: Script) -> dict[str, Any]:
-    """Write the place of an image that a filter took away, as Azure does."""
     found = {"filtered": True, "severity": "high"}
     return {"content_filter_results": {"violence": found, "hate": {"filtered": False, "severity": "safe"}}}
 

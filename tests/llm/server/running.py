@@ -81,7 +81,6 @@ ROUTES = (
 
 
 def _lost(exchange: Exchange) -> Departing:
-    """Answer for a path that neither protocol has, in the words of the one it was meant for."""
     raise Refused("not-found", f"Invalid URL ({exchange.arrived.method} {exchange.arrived.path})")
 
 
@@ -210,7 +209,6 @@ class RunningServer:
         return msgspec.json.decode(self._ask("GET", "/stats/records"), type=list[Record])
 
     def follow(self, script: Script) -> None:
-        """Let it follow another script from now on; its time and attempts start anew, its statistics go on."""
         self._ask("PUT", "/script", msgspec.json.encode(script))
 
     def _ask(self, method: str, path: str, body: bytes | None = None) -> bytes:
@@ -231,7 +229,6 @@ async def serve(service: Service, port: int) -> asyncio.Server:
 def running_server(
     script: Script | None = None, *, model: Model | None = None, port: int = 0
 ) -> Iterator[RunningServer]:
-    """Serve for a block, in a thread of this process."""
     service = Service(script or Script(), model)
     started: threading.Event = threading.Event()
     held: dict[str, Any] = {}
@@ -269,7 +266,6 @@ def kept_port() -> Iterator[int]:
 
 @contextmanager
 def server_process(script: Script | None = None, *, model: str = "", port: int = 0) -> Iterator[RunningServer]:
-    """Serve for a block, in a process of its own; `model` is `module:function`."""
     with tempfile.TemporaryDirectory() as folder:
         written = Path(folder) / "script.json"
         command = [sys.executable, "-m", "tests.llm.server", "--port", str(port)]

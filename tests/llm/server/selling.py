@@ -44,7 +44,6 @@ def sell(exchange: Exchange, question: Question, encode: Encode) -> Departing:
 
 
 def refuses(fault: Fault) -> bool:
-    """Say whether nothing is worked on, nor sold, with a fault."""
     return fault.kind in STATUS_FAULTS or fault.kind == "drop-before"
 
 
@@ -64,7 +63,6 @@ def is_good(fault: Fault | None) -> bool:
 
 
 def connection_fault(departing: Departing, fault: Fault) -> Departing:
-    """Deliver a reply as a fault of the connection has it."""
     if fault.kind == "drip" and fault.delay is not None:
         pieces = departing.pieces or [departing.body[at : at + 64] for at in range(0, len(departing.body), 64)]
         departing.pieces, departing.pace = pieces, fault.delay / max(1, len(pieces))
@@ -141,8 +139,6 @@ def line_of(name: str, read: Callable[[], Question], metadata: Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class LineResult:
-    """What came of a line: a response, an error, or neither when it was not reached."""
-
     line: Line
     status: int
     body: Mapping[str, Any] | None

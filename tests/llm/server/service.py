@@ -110,8 +110,6 @@ _STRIKES = {"online": frozenset(FAULT_KINDS), "batch": LINE_FAULTS, "": PLAIN_FA
 
 
 class Schedule:
-    """The rules of a script and how often each was used."""
-
     def __init__(self, script: Script) -> None:
         self._rules = script.rules
         self._used: Counter[int] = Counter()
@@ -161,8 +159,6 @@ _PROMISES = {"retry-after", "retry-after-date", "retry-after-ms", "retry-info"}
 
 @dataclass(slots=True)
 class StoredFile:
-    """A file somebody uploaded, or a job wrote."""
-
     name: str
     provider: str
     filename: str
@@ -250,7 +246,6 @@ class Service:
         record.early_model = max(0.0, self.promised.get(f"model {question.model}", 0.0) - record.at)
 
     def line_fault(self, question: Question) -> Fault | None:
-        """Look up what is to go wrong with a line of a batch, which is looked at like a request of its own."""
         self.attempts[question.row] += 1
         self.lines += 1
         seen = Record(
