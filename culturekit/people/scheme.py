@@ -292,7 +292,10 @@ def of_pictures(criterion: Criterion) -> bool:
 def fixed_options(criterion: Criterion, scheme: Scheme) -> list[tuple[str, str]]:
     """List the answers that are the same for all items, with what people read."""
     if criterion.type == "scale":
-        return [(value, scale_label(criterion, value)) for value in criterion.fixed_values]
+        steps = criterion.fixed_values
+        texts = dict(zip((steps[0], steps[-1]), criterion.ends or (), strict=False))
+        texts |= dict(zip(steps, criterion.levels, strict=False))
+        return [(step, f"{step} ({texts[step]})" if step in texts else step) for step in steps]
     options = [(option.value, option.label or option.value) for option in criterion.options]
     if not of_pictures(criterion):
         return options
@@ -300,14 +303,6 @@ def fixed_options(criterion: Criterion, scheme: Scheme) -> list[tuple[str, str]]
     every = criterion.type == "pictures" or not scheme.drawn
     places = [index for index, name in enumerate(scheme.pictures, start=1) if every or name in scheme.drawn]
     return [*((str(index), f"Picture {index}") for index in places), *options]
-
-
-def scale_label(criterion: Criterion, value: str) -> str:
-    """Write a step of a scale with what it means, where the scheme says that."""
-    steps = criterion.fixed_values
-    texts = dict(zip((steps[0], steps[-1]), criterion.ends or (), strict=False))
-    texts |= dict(zip(steps, criterion.levels, strict=False))
-    return f"{value} ({texts[value]})" if value in texts else value
 
 
 def scheme_names() -> list[str]:

@@ -132,7 +132,6 @@ def described(row: Mapping[str, Any]) -> str:
 
 # Behind a corrected score: what people said of which images, how much each counted, and the images it spoke for.
 
-NOTHING = "no culture"
 CELLS_SHOWN = 8  # Mapped labels that are told; `--json` has all
 
 
