@@ -4,7 +4,6 @@ import ast
 import doctest
 import importlib.util
 import re
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -20,6 +19,7 @@ from culturekit.kg.countries import CountryFile
 from culturekit.people.scheme import Scheme
 from culturekit.recipes.cube.keys import Recipe
 from tests.cli.test_app import all_commands
+from tests.typed_pages import blocks, typed
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
@@ -82,21 +82,13 @@ def test_the_words_of_the_glossary_are_used() -> None:
         assert using >= 2, (word, using)
 
 
-def typed(page: Path) -> list[str]:
-    """Give the commands of culturekit that a page tells people to type."""
-    blocks = re.findall(r"```console\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
-    lines = "".join(blocks).replace("\\\n", " ").splitlines()
-    return [line for line in lines if re.match(r"\$ (\.venv/bin/)?culturekit ", line)]
-
-
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if typed(page)], ids=lambda page: page.relative_to(ROOT).as_posix()
 )
 def test_every_command_of_a_page_is_one(page: Path) -> None:
     commands = all_commands()
     for line in typed(page):
-        words = shlex.split(line, comments=True)[2:]
-        words = words[: words.index(">")] if ">" in words else words
+        words = line[: line.index(">")] if ">" in line else line
         while words[0].startswith("--"):
             words = words[2:] if words[0] in {"--countries-file", "--plugins"} else words[1:]
         name = " ".join(words[:3])
@@ -126,7 +118,7 @@ def test_a_page_names_the_extras_that_its_commands_need() -> None:
         if page in {ROOT / "docs" / name for name in generator().PAGES}:
             continue
         text = page.read_text(encoding="utf-8")
-        commands = "\n".join(re.findall(r"```console\n(.*?)```", text, re.DOTALL))
+        commands = "\n".join(blocks(text, "console"))
         named = " ".join(re.findall(r"^Extras?: .*|culturekit\[[^\]]*\]", text, re.MULTILINE))
         lacking += [
             (page.name, extra)

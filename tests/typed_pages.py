@@ -12,12 +12,12 @@ ROOT = Path(__file__).parents[1]
 
 def typed(page: Path | str) -> list[list[str]]:
     """Give the words after `culturekit` of each command of a page, or of a part of its text."""
-    return [shlex.split(line.partition("  #")[0]) for line in _lines(page)]
+    return [shlex.split(line.partition(" #")[0]) for line in _lines(page)]
 
 
 def _lines(page: Path | str) -> list[str]:
     text = page if isinstance(page, str) else page.read_text(encoding="utf-8")
-    return re.findall(r"^\$ culturekit (.*)$", text.replace("\\\n", " "), re.MULTILINE)
+    return re.findall(r"^\$ (?:\.venv/bin/)?culturekit (.*)$", text.replace("\\\n", " "), re.MULTILINE)
 
 
 def blocks(page: Path | str, language: str) -> list[str]:
@@ -35,7 +35,7 @@ def follow(
     """
     said = []
     for line in _lines(page):
-        command, _, comment = line.partition("  #")
+        command, _, comment = line.partition(" #")
         words = change(shlex.split(command))
         *words, into = words if ">" in words else [*words, ">", ""]
         ends = 2 if command.startswith(refused) else int("leaves with 1" in comment)

@@ -218,7 +218,7 @@ FLAGS: Flags = {
 def command_function(declaration: StageCommand) -> Callable[..., None]:
     """Make the function behind a command: inputs, the folder to write, options, and the flags of all stages."""
     taken = list(declared(declaration.stage))
-    first, last = telling(declaration), fresh(declaration)
+    first, last = flags_of_asking(declaration)
     flags = last | {name: flag for name, flag in FLAGS.items() if getattr(declaration, name, True)}
 
     def command(out: Path, **typed: Any) -> None:  # noqa: ANN401 - each option has its own type
@@ -247,21 +247,16 @@ def command_function(declaration: StageCommand) -> Callable[..., None]:
     return command
 
 
-def telling(declaration: StageCommand) -> Flags:
-    """Give the flags that have a stage say what it would ask."""
+def flags_of_asking(declaration: StageCommand) -> tuple[Flags, Flags]:
+    """Give the flags that have a stage say what it would ask, and the one that has it ask again."""
     if not isinstance(declaration, AskingCommand):
-        return {}
+        return {}, {}
     plan = Annotated[bool, typer.Option("--plan", help=declaration.plan)], False
     pilot = Annotated[int | None, typer.Option("--pilot", min=1, help=declaration.pilot)], None
-    return {"plan": plan, **({"pilot": pilot} if declaration.pilot else {}), "prices": (Prices, None)}
-
-
-def fresh(declaration: StageCommand) -> Flags:
-    """Give the flag that has a stage ask again."""
-    if not isinstance(declaration, AskingCommand):
-        return {}
     text = f"{declaration.again} again: no answer is bought twice, and what brought none is asked anew."
-    return {"fresh": (Annotated[bool, typer.Option("--fresh", help=text)], False)}
+    fresh = Annotated[bool, typer.Option("--fresh", help=text)], False
+    first = {"plan": plan, **({"pilot": pilot} if declaration.pilot else {}), "prices": (Prices, None)}
+    return first, {"fresh": fresh}
 
 
 def parameters_of(flags: Flags) -> Iterator[Parameter]:

@@ -115,12 +115,8 @@ def annotations_of(
         if row["kind"] == "check" and not careless:
             answers = {name: str(value) for name, value in orjson.loads(row["expected"]).items()}
         seconds = person_draws(person, row["task"], "seconds", seed=seed).uniform(8, 40)
-        yield {
-            "completed_by": person,
-            "lead_time": round(seconds, 1),
-            "was_cancelled": False,
-            "result": [entry(name, value, scheme) for name, value in answers.items()],
-        }
+        result = [entry(name, value, scheme) for name, value in answers.items()]
+        yield {"completed_by": person, "lead_time": round(seconds, 1), "was_cancelled": False, "result": result}
 
 
 def entry(name: str, value: str | Sequence[str], scheme: Scheme) -> dict[str, Any]:

@@ -1,8 +1,6 @@
 """The page about scoring images that exist, typed, and what `init` makes of mistaken folders."""
 
 import json
-import re
-import shlex
 import shutil
 from pathlib import Path
 
@@ -18,6 +16,7 @@ from culturekit.recipes.cube.begin_evaluation import EvaluationFiles, begin_eval
 from culturekit.recipes.cube.keys import load_recipe
 from culturekit.recipes.planning import plan_recipe
 from tests.command_line import culturekit
+from tests.typed_pages import blocks, follow, typed
 
 MODELS = {"sdxl": "broad", "flux": "empty"}  # What the models are called, and which simulated ones they are
 
@@ -48,25 +47,17 @@ def copy(picture: Path, folder: Path, name: str) -> None:
 PAGE = Path(__file__).parents[2] / "docs/score-images-you-already-have.md"
 
 
-def commands() -> list[str]:
-    """Give the commands of the page, as typed."""
-    section = PAGE.read_text(encoding="utf-8").partition("## Four commands")[2]
-    block = re.search(r"```console\n(.*?)```", section, re.DOTALL)
-    assert block is not None
-    return [line.removeprefix("$ ") for line in block[1].splitlines()]
+FOUR, SENTENCES = (
+    PAGE.read_text(encoding="utf-8").partition(f"## {title}")[2].partition("\n## ")[0]
+    for title in ("Four commands", "From four sentences")
+)
 
 
 @pytest.fixture(scope="module")
 def evaluated(small_run: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     """The page followed to its end, and what each command said."""
     here = lay_out(small_run, tmp_path_factory.mktemp("evaluator"))
-    lines = []
-    for command in commands():
-        program, *arguments = shlex.split(command)
-        assert program == "culturekit"
-        done = culturekit(*arguments, cwd=here, ends=0)
-        lines.append(done.stdout)
-    return here, lines
+    return here, follow(FOUR, here)
 
 
 @pytest.mark.endtoend
@@ -88,12 +79,12 @@ def test_the_encoder_is_looked_at_unless_quick_and_no_recipe_is_overwritten(
 ) -> None:
     here = evaluated[0]
     assert (here / "runs/evaluation/diagnosis/manifest.json").is_file()
-    culturekit(*shlex.split(commands()[0])[1:], "--quick", "--out", "quick.yaml", cwd=here, ends=0)
+    culturekit(*typed(FOUR)[0], "--quick", "--out", "quick.yaml", cwd=here, ends=0)
     assert "diagnosis" in (here / "evaluation.yaml").read_text(encoding="utf-8")
     assert "diagnosis" not in (here / "quick.yaml").read_text(encoding="utf-8")
     here = evaluated[0]
     before = (here / "evaluation.yaml").read_bytes()
-    assert "there is such a file already" in culturekit(*shlex.split(commands()[0])[1:], cwd=here, ends=2).stderr
+    assert "there is such a file already" in culturekit(*typed(FOUR)[0], cwd=here, ends=2).stderr
     assert (here / "evaluation.yaml").read_bytes() == before
 
 
@@ -154,15 +145,11 @@ def test_a_score_is_walked_back_to_the_published_space(evaluated: tuple[Path, li
 
 @pytest.mark.endtoend
 def test_four_sentences_lead_to_a_verified_report_in_five_commands_without_yaml(tmp_path: Path) -> None:
-    section = PAGE.read_text(encoding="utf-8").partition("## From four sentences")[2].partition("\n## ")[0]
-    sheets = re.findall(r"```csv\n(.*?)```", section, re.DOTALL)
+    sheets = blocks(SENTENCES, "csv")
     for name, text in zip(("sentences.csv", "space.csv"), sheets, strict=True):
         (tmp_path / name).write_text(text, encoding="utf-8")
     assert len(sheets[0].splitlines()) == 1 + 4
-    typed = re.findall(r"^\$ culturekit (.*)$", section, re.MULTILINE)
-    assert len(typed) == 5
-    for command in typed:
-        culturekit(*shlex.split(command), cwd=tmp_path, ends=0)
+    assert len(follow(SENTENCES, tmp_path)) == 5
     assert (tmp_path / "runs/mine/report/report.html").is_file()
     scores = pl.read_parquet(tmp_path / "runs/mine/scores/scores.parquet")
     overall = scores.filter(

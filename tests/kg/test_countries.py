@@ -12,7 +12,7 @@ import pytest
 from culturekit.core.errors import ConfigError, UsageError
 from culturekit.kg.concepts import load_concept
 from culturekit.kg.countries import UN_REGIONS, by_qid, countries, country, country_files, use_countries, whole_world
-from culturekit.recipes.cube.keys import load_recipe
+from culturekit.recipes.cube.keys import Recipe, load_recipe
 from tests.command_line import culturekit
 from tests.conftest import SMALL, stages_of
 
@@ -105,44 +105,49 @@ def test_mistakes_are_said_all_at_once_and_change_nothing(tmp_path: Path) -> Non
     path.write_text(OWN.replace("Western Europe", "West Europe").replace("Q31", "31").replace("BEL", "be"))
     with pytest.raises(ConfigError) as caught:
         use_countries(path)
-    text = str(caught.value)
     assert len(caught.value.problems) == 3
     for word in ("own.yaml:3: countries[0].un_region", "did you mean 'Western Europe'", "a QID is Q and a number"):
-        assert word in text
-    path.write_text(OWN + OWN.split("\n", 1)[1])
-    with pytest.raises(ConfigError, match=r"(?s)own.yaml:4: countries\[1\].iso: BE is there twice.*Q31 is there twice"):
-        use_countries(path)
-    path.write_text(OWN.replace("Q31", "Q142"))
-    with pytest.raises(ConfigError, match="Q142 is given to BE and belongs to FR"):
-        use_countries(path)
-    path.write_text(OWN.replace("Belgian,", "French,"))
-    with pytest.raises(ConfigError, match="French is given to BE and belongs to FR"):
-        use_countries(path)
-    path.write_text(OWN + OWN.split("\n", 1)[1].replace("BE", "LU").replace("Q31", "Q32").replace("Belgium", "Lux"))
-    with pytest.raises(
-        ConfigError, match=r"own.yaml:4: countries\[1\].adjective: Belgian is there twice, first in line 2"
-    ):
-        use_countries(path)
+        assert word in str(caught.value)
+    entry = OWN.split("\n", 1)[1]
+    namesake = entry.replace("BE", "LU").replace("Q31", "Q32").replace("Belgium", "Lux")
+    wrong = {
+        OWN + entry: r"(?s)own.yaml:4: countries\[1\].iso: BE is there twice.*Q31 is there twice",
+        OWN.replace("Q31", "Q142"): "Q142 is given to BE and belongs to FR",
+        OWN.replace("Belgian,", "French,"): "French is given to BE and belongs to FR",
+        OWN + namesake: r"own.yaml:4: countries\[1\].adjective: Belgian is there twice, first in line 2",
+    }
+    for text, message in wrong.items():
+        path.write_text(text)
+        with pytest.raises(ConfigError, match=message):
+            use_countries(path)
     with pytest.raises(UsageError, match="no such YAML file"):
         use_countries(tmp_path / "none.yaml")
     assert "BE" not in countries()
 
 
-def test_a_recipe_brings_its_countries(tmp_path: Path) -> None:
+def test_a_recipe_brings_its_countries_or_the_whole_world(tmp_path: Path) -> None:
     path = tmp_path / "own.yaml"
     path.write_text(OWN)
+
+    def countries_file(recipe: Recipe) -> Path:
+        released = next(stage for stage in stages_of(recipe, tmp_path / "run") if stage.name == "cspace")
+        return released.inputs["own-countries"]
+
     settings = [f"countries_file={path}", "countries=[BE, FR]"]
     recipe = load_recipe(SMALL, settings)
     assert recipe.countries == ("BE", "FR")
     load_recipe(SMALL)
     assert "BE" not in countries()
-    released = next(stage for stage in stages_of(recipe, tmp_path / "run") if stage.name == "cspace")
-    assert released.inputs["own-countries"] == path
+    assert countries_file(recipe) == path
     use_countries(path)
     load_recipe(SMALL, settings)
     (tmp_path / "other.yaml").write_text(OWN)
     with pytest.raises(ConfigError, match=r"countries_file: two files of countries are named.*other.yaml"):
         load_recipe(SMALL, [f"countries_file={tmp_path / 'other.yaml'}"])
+    use_countries(None)
+    recipe = load_recipe(SMALL, ["countries_file=world", "countries=[BE, FR]"])
+    assert set(countries()) == set(whole_world())
+    assert countries_file(recipe).name == "world.tsv"
 
 
 @pytest.mark.parametrize(
@@ -165,13 +170,6 @@ def test_the_whole_world_is_named_in_place_of_a_file(how: list[str], tmp_path: P
     answer = culturekit(*how, "roots", "validate", tmp_path / "dishes.yaml")
     assert answer.returncode == (0 if how else 2)
     assert ("`world` has them all" in " ".join(answer.stdout.split())) is not bool(how)
-
-
-def test_a_recipe_may_take_the_whole_world(tmp_path: Path) -> None:
-    recipe = load_recipe(SMALL, ["countries_file=world", "countries=[BE, FR]"])
-    assert set(countries()) == set(whole_world())
-    released = next(stage for stage in stages_of(recipe, tmp_path / "run") if stage.name == "cspace")
-    assert released.inputs["own-countries"].name == "world.tsv"
 
 
 def test_the_table_of_the_world_is_whole() -> None:

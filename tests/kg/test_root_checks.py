@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -182,16 +183,12 @@ def test_a_drafted_country_loads_as_it_stands(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("said", ["Q31", "BE", "belgium", "wd:Q31"])
 def test_a_country_is_drafted_by_whatever_it_is_called(said: str) -> None:
-    import yaml
-
     (entry,) = yaml.safe_load(draft_country(named_country(said)))["countries"]
     assert (entry["iso"], entry["name"], entry["qids"]) == ("BE", "Belgium", ["Q31"])
 
 
 @pytest.mark.parametrize("name", ["AQ", "Côte d'Ivoire", "NLD", "Bolivia", "Kosovo", "Korea, South", "Burma"])
 def test_another_item_of_a_country_is_said(name: str) -> None:
-    import yaml
-
     known = whole_world()[named_country(name)].qids
     text = draft_country(named_country(name), "Q4000000000")
     assert yaml.safe_load(text)["countries"][0]["qids"] == [*known, "Q4000000000"]

@@ -374,6 +374,10 @@ def test_one_repeat_says_why_there_is_no_interval() -> None:
     row = score_spread(images, vectors, options=OPTIONS).scores.row(0, named=True)
     assert row["ci_low"] is None
     assert "one repeat" in json.loads(row["params"])["no_interval"]
+    images, vectors = pictured({"a": {f"p{number}": 4 for number in range(20)}})
+    row = score_spread(images, vectors, options=replace(OPTIONS, target="population")).scores.row(0, named=True)
+    assert row["ci_low"] < row["value"] < row["ci_high"]
+    assert json.loads(row["params"])["target"] == "population"
 
 
 def test_several_concepts_have_a_score_over_all() -> None:

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -14,9 +15,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from culturekit.core.errors import UsageError
-from culturekit.core.schemas import MATCHES, QUALITY, SCORES, VALUES
+from culturekit.core.schemas import DISTRIBUTIONS, MATCHES, QUALITY, SCORES, VALUES
 from culturekit.metrics import CATALOG, STANDARD_KERNELS, Metric, qvs, vendi, vendi_bounds, vendi_jackknife
 from culturekit.scores.compare import ComparisonOptions, score_comparisons
+from culturekit.scores.distribution import label_distributions
 from culturekit.scores.diversity import QvsOptions
 from culturekit.scores.qvs import qvs as qvs_family
 from culturekit.scores.qvs import score_bounds, score_qvs, without_quality
@@ -103,6 +105,17 @@ def test_every_model_concept_and_kernel_has_its_rows() -> None:
     assert set(scores["benchmark"]) == {"mine"}
     assert {entry["kernel"] for entry in params_of(scores) if "kernel" in entry} == set(STANDARD_KERNELS)
     assert scores["country"].null_count() == scores["group"].null_count() == len(scores)
+
+
+def test_labels_are_counted_for_each_concept_and_over_all() -> None:
+    matches = match_table(match_rows() + match_rows(concept="art", seed=2))
+    table = label_distributions(matches)
+    assert DISTRIBUTIONS.problems(table) == []
+    for concept in ("art", "cuisine", None):
+        own = matches.filter(rank=1) if concept is None else matches.filter(rank=1, concept=concept)
+        for level in ("continent", "country", "artifact"):
+            found = table.filter(pl.col("concept").eq_missing(pl.lit(concept, pl.String)), level=level)
+            assert dict(found.select("label", "images").iter_rows()) == Counter(own[level])
 
 
 def test_without_quality_there_is_diversity_only() -> None:
@@ -539,6 +552,14 @@ def test_images_of_unknown_prompts_are_counted() -> None:
     assert score_within(SHOWN, known, options=OPTIONS).left_out[unknown] == 4
     with pytest.raises(UsageError, match=f"no image is of a prompt that names a country.*found 25 {unknown}"):
         score_within(SHOWN, PROMPTS.filter(prompt_id="jp-cube"), options=OPTIONS)
+
+
+def test_several_concepts_are_scored_together_too() -> None:
+    food = pl.when(pl.col("prompt_id") == "in-2").then(pl.lit("food")).otherwise("concept")
+    parted = score_within(SHOWN.with_columns(concept=food), PROMPTS.with_columns(concept=food), options=OPTIONS).scores
+    whole, columns = score_within(SHOWN, PROMPTS, options=OPTIONS).scores, ("model", "country", "value", "n")
+    assert set(parted["concept"]) == {"art", "food", None}
+    assert parted.filter(pl.col("concept").is_null()).select(columns).equals(whole.select(columns))
 
 
 def test_several_orders_have_a_mean_each() -> None:

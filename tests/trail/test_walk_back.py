@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -176,8 +177,10 @@ def test_a_cell_of_the_country_table_is_walked(small_run: Path, tmp_path: Path) 
 def test_the_command_tells_several_trails(small_run: Path) -> None:
     told = culturekit("trace", f"{small_run}?{COUNTRY}", "--images", "2", ends=0)
     assert told.stdout.count("nearest 1  ") == 2
-    near = walk_back(*find_score(f"{small_run}?{COUNTRY}")).neighbours[0]
-    assert f"lead {near.margin:+.4f}, over other countries {near.country_margin:+.4f}" in told.stdout
+    trail = walk_back(*find_score(f"{small_run}?{COUNTRY}"))
+    near = replace(trail.neighbours[0], margin=0.5, country_margin=0.25)
+    lines = trail_lines(replace(trail, neighbours=(near,)))
+    assert any("lead +0.5000, over other countries +0.2500" in line for line in lines)
     data = json.loads(culturekit("trace", f"{small_run}?{COUNTRY}", "--images", "3", "--json").stdout)
     assert len(data["more"]) == 2
     assert {"margin", "country_margin", "score", "place"} <= set(data["more"][0]["neighbours"][0])

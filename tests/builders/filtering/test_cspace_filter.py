@@ -4,7 +4,7 @@ import hashlib
 import json
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
@@ -29,6 +29,7 @@ from tests.builders.put import put
 from tests.builders.spaces import candidates
 from tests.conftest import SMALL, HeardProgress, recipe_here
 from tests.faults.asking_commands import dishes
+from tests.kg.worlds import work_in
 from tests.llm.injections import INJECTIONS, LABEL
 
 CUISINE = Concept(concept="cuisine", hops=3, roots=(Root(qid="Q2095", label="food"),), countries=("BR", "JP"))
@@ -233,35 +234,31 @@ class Judge:
         return Reply(json.dumps({"id": qid, "verdict": "keep" if int(qid[1:]) % 3 else "remove"}))
 
 
-def in_a_table(text: str) -> str:
-    """Give a text as a table can hold it: without halves of characters."""
-    return text.encode("utf-8", "replace").decode()
-
-
-def verdicts(work: Work, folder: Path, labels: dict[str, str], judge: Judge) -> dict[str, tuple[str, str]]:
+def verdicts(folder: Path, labels: dict[str, str], judge: Judge) -> dict[str, tuple[str, str]]:
     """Filter, and give the verdict and reason of every candidate."""
-    for name in ("out", "scratch"):
-        (folder / name).mkdir(parents=True)
-    own = replace(work, out=folder / "out", scratch=folder / "scratch")
+    work = work_in(folder / "out")
     rows = [
         {"qid": qid, "label": label, "concept": "cuisine", "country_qids": ["Q155"], "path": ["Q2095", qid]}
         for qid, label in labels.items()
     ]
     table = write_table(folder, CANDIDATES, candidates(*rows))
-    put(filter_candidates, own, judge, table, roots=(CUISINE,))
-    kept, drops = (pl.read_parquet(own.out / f"{name}.parquet") for name in ("kept", "drops"))
+    put(filter_candidates, work, judge, table, roots=(CUISINE,))
+    kept, drops = (pl.read_parquet(work.out / f"{name}.parquet") for name in ("kept", "drops"))
     assert sorted([*kept["qid"], *drops["key"]]) == sorted(labels), "every candidate once, and no other"
     told = {qid: (verdict, reason) for qid, verdict, reason in kept["qid", "verdict", "reason"].rows()}
     return told | {key: ("remove", reason) for key, reason in drops["key", "reason"].rows()}
 
 
 @pytest.mark.parametrize("behaviour", BEHAVIOURS)
-def test_a_label_changes_its_own_verdict_and_no_other(work: Work, tmp_path: Path, behaviour: str) -> None:
+def test_a_label_changes_its_own_verdict_and_no_other(tmp_path: Path, behaviour: str) -> None:
+    def in_a_table(text: str) -> str:  # without halves of characters
+        return text.encode("utf-8", "replace").decode()
+
     texts = {
         qid: in_a_table(INJECTIONS[place // 2].text) if qid in HOSTILE else LABEL for place, qid in enumerate(QIDS)
     }
-    under_attack = verdicts(work, tmp_path / "attack", texts, Judge(BEHAVIOURS[behaviour], HOSTILE))
-    in_peace = verdicts(work, tmp_path / "peace", dict.fromkeys(QIDS, LABEL), Judge(BEHAVIOURS["obeys"], set()))
+    under_attack = verdicts(tmp_path / "attack", texts, Judge(BEHAVIOURS[behaviour], HOSTILE))
+    in_peace = verdicts(tmp_path / "peace", dict.fromkeys(QIDS, LABEL), Judge(BEHAVIOURS["obeys"], set()))
     others = [qid for qid in QIDS if qid not in HOSTILE]
     assert {qid: under_attack[qid] for qid in others} == {qid: in_peace[qid] for qid in others}
     judged = [under_attack[qid] for qid in HOSTILE if under_attack[qid][1].startswith("judge ")]
@@ -293,13 +290,6 @@ def content(folder: Path) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.glob("*.parquet")}
 
 
-def another(work: Work, folder: Path) -> Work:
-    """The hands of a run of its own."""
-    for name in ("out", "scratch"):
-        (folder / name).mkdir(parents=True)
-    return replace(work, out=folder / "out", scratch=folder / "scratch")
-
-
 def test_every_candidate_ends_in_one_table_whatever_came_of_asking(work: Work, table: Path) -> None:
     outcome = run(work, table, judge := PaidJudge())
     assert judge.sent.keys() == {f"Q{number}" for number in range(1, ROWS + 1) if number % 20}, "no rule is paid for"
@@ -326,7 +316,7 @@ def test_a_run_that_was_cut_buys_only_the_rest(work: Work, table: Path, tmp_path
     assert not (work.out / "kept.parquet").exists()
     went_on = PaidJudge()
     run(work, table, went_on, LlmOptions(concurrency=4))
-    undisturbed = another(work, tmp_path / "undisturbed")
+    undisturbed = work_in(tmp_path / "undisturbed/out")
     run(undisturbed, table, whole)
     assert cut.sent + went_on.sent == whole.sent
     assert content(work.out) == content(undisturbed.out)

@@ -16,7 +16,7 @@ from rdflib.plugins.sparql import prepareQuery
 
 from culturekit.core.errors import UpstreamUnavailable, UsageError
 from culturekit.core.package_data import shipped
-from culturekit.core.stage import Outcome, Work
+from culturekit.core.stage import Outcome
 from culturekit.kg.concepts import Concept, Exclusions, Root, load_concept
 from culturekit.kg.dump.ingest import IngestOptions, ingest
 from culturekit.kg.exchange import sparql
@@ -24,9 +24,9 @@ from culturekit.kg.exchange.sparql import SparqlClient, extract_from_endpoint
 from culturekit.kg.extract import extract
 from culturekit.kg.polite_source import _AT_ONCE
 from tests.builders.answering import slept
-from tests.conftest import HeardProgress, HereEngine
 from tests.effort import THOROUGH
 from tests.kg.sparql_server import Answer, Endpoint, as_rdf, serving
+from tests.kg.worlds import work_in
 
 SAMPLE = shipped("kg/sample/wikidata-sample.json.gz")
 FACTS = ("P31", "P279", "P495", "P17", "P2012", "P361")
@@ -39,22 +39,15 @@ def endpoint(request: pytest.FixtureRequest) -> Iterator[Endpoint]:
         yield running
 
 
-def hands(folder: Path) -> Work:
-    out, scratch = folder / "out", folder / "scratch"
-    out.mkdir(parents=True)
-    scratch.mkdir()
-    return Work({}, out, scratch, HereEngine(), HeardProgress())
-
-
 def from_dump(dump: Path, concepts: Sequence[Concept], folder: Path, languages: tuple[str, ...] = ("en",)) -> Path:
-    graph, rows = hands(folder / "graph"), hands(folder / "rows")
+    graph, rows = work_in(folder / "graph/out"), work_in(folder / "rows/out")
     ingest(graph, [dump], IngestOptions(languages))
     extract(rows, graph.out, concepts)
     return rows.out
 
 
 def from_endpoint(endpoint: Endpoint, concepts: Sequence[Concept], folder: Path) -> tuple[Path, Outcome]:
-    work = hands(folder / "sparql")
+    work = work_in(folder / "sparql/out")
     with SparqlClient(endpoint.url, "test@example.org", work.scratch / "replies", pace=slept(1e6, [])) as client:
         outcome = extract_from_endpoint(work, client, concepts)
     return work.out, outcome

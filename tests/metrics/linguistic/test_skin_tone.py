@@ -296,6 +296,16 @@ def test_shares_are_those_of_a_plain_walk(seed: int) -> None:
     assert values(corrected_tones(judged, people)) == pytest.approx(walked(judged, people), abs=1e-12)
 
 
+def test_limits_hold_the_shares_as_often_as_they_say() -> None:
+    """Second answers that never differ leave open what the draw leaves open."""
+    held = []
+    for seed in range(60):
+        judged, people, true = world(seed)
+        found = corrected_tones(judged, people, answers=np.full(300, 3))
+        held += [share.low <= one <= share.high for share, one in zip(found.shares, true, strict=True)]
+    assert 0.92 <= np.mean(held) <= 0.98
+
+
 def test_where_people_saw_everything_the_rule_does_not_matter() -> None:
     """What is left open then is how people err: not at all where second answers never differ."""
     judged, people, true = world(6, asked=300)

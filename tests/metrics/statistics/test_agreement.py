@@ -202,16 +202,6 @@ def test_kappa_is_cohens_and_its_interval_the_jackknife_written_down(rows: list[
     assert found.high == pytest.approx(min(1.0, expected + margin))
 
 
-def test_the_share_of_equal_labels_and_its_limits_widen_where_batches_go_together() -> None:
-    a = np.array(["x"] * 80)
-    alone = np.where(np.random.default_rng(0).permutation(80) < 60, "x", "y")
-    batched = np.array(["x"] * 8 * 7 + ["y"] * 8 * 2 + ["x"] * 4 + ["y"] * 4)
-    batch = np.repeat(np.arange(10), 8)
-    even, uneven = equal_share(a, alone, batches=batch), equal_share(a, batched, batches=batch)
-    assert (even.value, uneven.value, even.n) == (0.75, 0.75, 80)
-    assert even.high - even.low < uneven.high - uneven.low
-
-
 def test_full_agreement_has_no_limits_since_nothing_scatters() -> None:
     found = kappa_interval(["x", "y", "x", "y"], ["x", "y", "x", "y"], batches=[0, 0, 1, 1])
     assert found.value == 1.0

@@ -359,18 +359,6 @@ def test_perfect_correlations_have_no_width(method: Correlation) -> None:
         assert -1 <= answer.low <= answer.high <= 1
 
 
-def test_the_interval_is_over_clusters() -> None:
-    a, noise = rng().normal(size=(2, 30))
-    b = a + noise
-    prompts = np.arange(30)
-    alone = correlate(a, b, clusters=prompts, resamples=499, rng=rng())
-    copies = correlate(np.repeat(a, 5), np.repeat(b, 5), clusters=np.repeat(prompts, 5), resamples=499, rng=rng())
-    assert (copies.low, copies.high) == pytest.approx((alone.low, alone.high))
-    assert copies.n == 150
-    order = np.random.default_rng(3).permutation(30)
-    assert correlate(a[order], b[order], clusters=prompts[order], resamples=499, rng=rng()) == alone
-
-
 def test_few_clusters_have_no_interval() -> None:
     a, b = rng().normal(size=(2, 40))
     nine = correlate(a, b, clusters=np.arange(40) % 9, rng=rng())
