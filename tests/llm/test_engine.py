@@ -396,8 +396,8 @@ def test_with_go_on_the_rest_is_asked_and_nothing_is_bought_twice(work: Work) ->
     stopped, went_on = PaidJudge(WAYS["refused"]), PaidJudge(WAYS["refused"])
     with pytest.raises(UnusableReplies):
         judged(work, stopped)
-    end_of = judged(work, went_on, go_on=True)
-    assert [answered.outcome for answered in end_of] == ["refused"] * ROWS
+    ended = judged(work, went_on, go_on=True)
+    assert [answered.outcome for answered in ended] == ["refused"] * ROWS
     assert (stopped.sent + went_on.sent).total() == ROWS
 
 
@@ -408,15 +408,12 @@ def test_a_model_that_becomes_useless_is_noticed_later_too(work: Work) -> None:
     assert len(judge.sent) < 100
 
 
-def test_half_of_the_replies_is_enough(work: Work) -> None:
-    judge = PaidJudge(lambda qid: kept(qid) if int(qid[1:]) % 2 else Reply("", stop="refusal"))
-    assert len(judged(work, judge)) == ROWS
-
-
-def test_few_rows_are_asked_to_the_end(work: Work) -> None:
+def test_few_rows_and_those_of_which_half_are_answered_are_asked_to_the_end(work: Work) -> None:
+    half = PaidJudge(lambda qid: kept(qid) if int(qid[1:]) % 2 else Reply("", stop="refusal"))
+    assert len(judged(work, half)) == ROWS
     judge = PaidJudge(WAYS["prose"])
-    end_of = list(answers(judge, requests_about(LOOKED_AT - 1), work=work, llm=LlmOptions()))
-    assert len(end_of) == LOOKED_AT - 1
+    ended = list(answers(judge, requests_about(LOOKED_AT - 1), work=work, llm=LlmOptions()))
+    assert len(ended) == LOOKED_AT - 1
     last = list(answers(judge, requests_about(LOOKED_AT), work=work, llm=LlmOptions(concurrency=64)))
     assert len(last) == LOOKED_AT, "nothing was left to save"
 
@@ -424,17 +421,14 @@ def test_few_rows_are_asked_to_the_end(work: Work) -> None:
 @pytest.mark.parametrize("fence", ["```json\n{}\n```", "```\n{}\n```", "```json\r\n{}```", "\n```JSON  \n{}\n```  \n"])
 def test_a_fence_round_an_answer_is_taken_off_and_counted(work: Work, fence: str) -> None:
     judge, watch = PaidJudge(lambda qid: fence.replace("{}", kept(qid))), ReplyWatch()
-    end_of = list(answers(judge, requests_about(30), work=work, llm=LlmOptions(), watch=watch))
-    assert {(one.outcome, one.detail) for one in end_of} == {("ok", "fenced")}
+    ended = list(answers(judge, requests_about(30), work=work, llm=LlmOptions(), watch=watch))
+    assert {(one.outcome, one.detail) for one in ended} == {("ok", "fenced")}
     assert judge.sent.total() == 30
     assert watch.notes() == {"fenced": 30}
-    assert all(one.raw.strip().startswith("```") for one in end_of)
-
-
-def test_what_stands_in_a_fence_is_read_as_strictly_as_without(work: Work) -> None:
-    judge = PaidJudge(lambda qid: f"```json\n{kept('Q999999')}\n```")
-    end_of = list(answers(judge, requests_about(3), work=work, llm=LlmOptions()))
-    assert {(one.outcome, one.detail) for one in end_of} == {("invalid", "unknown-id")}
+    assert all(one.raw.strip().startswith("```") for one in ended)
+    strange = PaidJudge(lambda qid: fence.replace("{}", kept("Q999999")))
+    ended = list(answers(strange, requests_about(33)[30:], work=work, llm=LlmOptions()))
+    assert {(one.outcome, one.detail) for one in ended} == {("invalid", "unknown-id")}, "it is read as strictly"
 
 
 REQUEST = Request("test", "Judge.", {"id": "Q1"}, Verdict, {"id": ("Q1",)})
@@ -558,16 +552,15 @@ def test_a_server_that_does_not_is_warned_of_after_one_request(
     assert said in caplog.text
 
 
-def test_a_server_that_is_busy_is_asked_again_later_and_left_alone_as_long_as_it_wants(tmp_path: Path) -> None:
+def test_a_server_that_is_busy_is_left_alone_as_long_as_it_wants_and_what_no_waiting_mends_is_said(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(UsageError, match="key"):
+        probed(tmp_path / "refused", Script(rules=(Rule(Fault("unauthorized")),)))
     busy = Script(rules=(Rule(Fault("busy", hint="retry-after", wait=60.0)),))
     requests, left = probed(tmp_path, busy, times=2)
     assert requests == 1
     assert 50 < left <= 60
-
-
-def test_what_no_waiting_mends_is_said_at_once(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="key"):
-        probed(tmp_path, Script(rules=(Rule(Fault("unauthorized")),)))
 
 
 def test_only_servers_of_ones_own_are_probed() -> None:

@@ -207,6 +207,11 @@ def test_a_key_is_revealed_only_when_asked(secret: Secret) -> None:
     shown = [repr(options), str(dataclasses.asdict(options)), pretty_repr(options), pretty_repr({"key": [secret]})]
     shown += [repr(secret.reveal), json.dumps({"key": secret}, default=str), repr(copy.deepcopy([secret]))]
     assert [text for text in shown if SECRET in text] == []
+    assert redact(f"failed with {SECRET}!") == f"failed with [{secret.name}]!", "it is known from its first moment"
+    for write in (json.dumps, msgspec.json.encode, vars):
+        with pytest.raises(TypeError) as caught:
+            write(secret if write is vars else {"key": secret})
+        assert SECRET not in str(caught.value)
 
 
 def test_a_pickle_holds_the_name_and_finds_the_key_again(secret: Secret) -> None:
@@ -214,20 +219,6 @@ def test_a_pickle_holds_the_name_and_finds_the_key_again(secret: Secret) -> None
         pickled = pickle.dumps(secret, protocol)
         assert SECRET.encode() not in pickled
         assert pickle.loads(pickled).reveal() == SECRET
-
-
-def test_json_does_not_take_it(secret: Secret) -> None:
-    with pytest.raises(TypeError) as caught:
-        json.dumps({"key": secret})
-    assert SECRET not in str(caught.value)
-    with pytest.raises(TypeError):
-        msgspec.json.encode({"key": secret})
-    with pytest.raises(TypeError):
-        vars(secret)
-
-
-def test_a_key_is_known_to_the_redaction_from_its_first_moment(secret: Secret) -> None:
-    assert redact(f"failed with {SECRET}!") == f"failed with [{secret.name}]!"
 
 
 def test_the_option_names_a_variable_and_never_is_the_key(monkeypatch: pytest.MonkeyPatch, secret: Secret) -> None:
@@ -239,9 +230,6 @@ def test_the_option_names_a_variable_and_never_is_the_key(monkeypatch: pytest.Mo
     monkeypatch.setenv("TEST_KEY", "two\nlines")
     with pytest.raises(UsageError, match=r"TEST_KEY: this is not a key; .* without spaces$"):
         key_from_environment("TEST_KEY")
-
-
-def test_a_missing_key_says_which_variable_to_set() -> None:
     with pytest.raises(MissingDependency, match=r"expected the environment variable UNSET_A or UNSET_B\. Set it"):
         key_from_environment("UNSET_A", "UNSET_B")
 
