@@ -22,8 +22,7 @@ from culturekit.builders.captions.pairs import SelectOptions, Strategy, select
 from culturekit.core.run import run_stage
 from culturekit.index.embedding.embedding import load_vectors, save_vectors
 from culturekit.metrics.captions import alignment_c3
-from culturekit.recipes.c3.alignment import ROLES
-from culturekit.recipes.c3.scores import C3Options, c3
+from culturekit.recipes.c3.scores import ROLES, C3Options, c3
 from culturekit.scores.inputs import VectorFolder
 
 WIDTHS = {"64": (64, 64), "768 and 512": (768, 512)}

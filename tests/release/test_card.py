@@ -21,12 +21,11 @@ from culturekit.cli.app import app
 from culturekit.core.errors import ConfigError, IntegrityError, UsageError
 from culturekit.core.schemas import CSPACE
 from culturekit.core.stage import Outcome, Work
-from culturekit.release.card_build import build_card, card_stage, check_card, json_findings
+from culturekit.release.card_build import CROISSANT, build_card, card_stage, check_card, croissant_of, json_findings
 from culturekit.release.card_content import CODES, exit_code
 from culturekit.release.card_facts import facts_of
 from culturekit.release.card_hand import FIELDS_FILE, SECTIONS, TEXT_FILE, empty_fields, read_hand
 from culturekit.release.card_pages import BLOCK, PAGES
-from culturekit.release.croissant import CROISSANT, croissant_of
 from tests.effort import SHARED_FIXTURE, examples
 from tests.release.release_made import FIELDS, REPOSITORY, built, finished, space, write_hand, write_release
 

@@ -1,16 +1,22 @@
 """Keys of the recipe `cube` that hold more than one value: references, audit, diagnosis, faithfulness, realism."""
 
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
+import numpy as np
+import polars as pl
 from pydantic import AfterValidator, Field, model_validator
 
 from culturekit.builders.judging.image_judge import vqascore as weighing
 from culturekit.config.checks import BLIND, checked_spec, existing_folder, existing_project
 from culturekit.config.recipe_parts import BackendSpec, Buying, EncoderSpec, File, JudgeSpec, ModelName, ScorerSpec
-from culturekit.core.choices import ChannelsName, PromptKind
+from culturekit.core.choices import NO_CULTURE, ChannelsName, PromptKind
 from culturekit.core.declared import rules_of
 from culturekit.core.registry import parse_spec
+from culturekit.core.schemas import AUDITS
 from culturekit.core.yaml_source import StrictModel, not_empty
 from culturekit.generation.backend import BACKENDS
 from culturekit.generation.runner import ImagePlan
@@ -18,12 +24,71 @@ from culturekit.index.encoder import ENCODERS
 from culturekit.index.folder.build import IndexOptions
 from culturekit.index.matching.mapping import diagnosis_stage
 from culturekit.index.raters.picture_spread import PAIR_MEASURES
-from culturekit.index.raters.simulated_raters import SimulatedRaters
 from culturekit.metrics.corrected.audit_gates import Design
 from culturekit.scores.diversity import Correction
 from culturekit.scores.faithfulness import QuestionOptions
 from culturekit.scores.gaps import GapOptions
 from culturekit.scores.realism import RealismMeans, RealismOptions
+
+_POOL = "simulated"
+# artifact, country and continent; all three are None for a picture of nothing
+_Labels: TypeAlias = tuple[str | None, str | None, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedRaters:
+    """How many label each image, and how often one of them is right; an error names any other artifact."""
+
+    raters: Annotated[int, Field(ge=1, le=100)] = 1
+    accuracy: Annotated[float, Field(gt=0, le=1)] = 1.0
+
+
+def simulated_audits(
+    truth: pl.DataFrame, space: pl.DataFrame, images: Sequence[str], how: SimulatedRaters, *, seed: int
+) -> pl.DataFrame:
+    """Label images as people would who know what was drawn.
+
+    Args:
+        truth: MATCHES of the method `truth`.
+        space: CSPACE, from which an error is drawn.
+        images: which to label.
+        how: how many raters, and how good.
+        seed: of their errors; an image's labels do not depend on which others are labelled.
+
+    Returns:
+        AUDITS of the pool `simulated`.
+    """
+    shown = truth.filter(pl.col("image_id").is_in(list(images))).sort("image_id")
+    places = space.select("artifact_id", "country", "continent").unique().sort("artifact_id", "country").rows()
+    rows = [row for image in shown.iter_rows(named=True) for row in _labels_of(image, places, how, seed)]
+    return pl.DataFrame(rows, schema={**AUDITS.schema, "none_means": pl.String()}).sort(AUDITS.key)
+
+
+def _labels_of(
+    image: dict[str, Any], places: Sequence[_Labels], how: SimulatedRaters, seed: int
+) -> Iterator[dict[str, Any]]:
+    """Give what each rater says of one image."""
+    true: _Labels = (image["artifact_id"], image["country"], image["continent"])
+    for number in range(how.raters):
+        annotator = f"{_POOL}-{number + 1}"
+        label = true
+        key = hashlib.sha256(f"{seed}\0{annotator}\0{image['image_id']}".encode()).digest()
+        numbers = np.random.default_rng(int.from_bytes(key[:16], "big"))
+        if numbers.random() >= how.accuracy:
+            others: list[_Labels] = [labels for labels in places if labels[0] != true[0]]
+            label = others[int(numbers.integers(len(others)))] if others else (None, None, None)
+        artifact, country, continent = label
+        yield {
+            "image_id": image["image_id"],
+            "pool": _POOL,
+            "annotator": annotator,
+            "artifact_id": artifact,
+            "country": country,
+            "continent": continent,
+            "none_of_these": artifact is None,
+            "none_means": NO_CULTURE if artifact is None else None,
+        }
+
 
 INCEPTION = "inception"
 DRAWN = 4  # pictures of an artifact, where nobody says how many

@@ -35,7 +35,6 @@ from culturekit.index.folder.build import IndexFiles, IndexOptions, index_stage
 from culturekit.index.matching.comparison import MappingInputs
 from culturekit.index.matching.mapping import diagnosis_stage, map_stage, shuffle_stage, truth_stage
 from culturekit.index.raters.quality import quality_stage
-from culturekit.index.raters.simulated_raters import simulated_audits
 from culturekit.kg.concepts import ENGLISH, Concept, load_concept
 from culturekit.kg.dump.ingest import ingest_stage
 from culturekit.kg.exchange.extract_stage import extract_stage
@@ -65,6 +64,7 @@ from culturekit.recipes.cube.nested_keys import (
     References,
     features_of,
     lpips_of,
+    simulated_audits,
 )
 from culturekit.recipes.cube.served_audit import with_answers
 from culturekit.recipes.parts import Looks, add_asking, bought, imported_answers, model_images

@@ -17,7 +17,6 @@ from culturekit.builders.country_names import folded
 from culturekit.builders.popularity import Sitelinks
 from culturekit.builders.space.cspace import ReleaseOptions, read_formats, release, release_stage
 from culturekit.builders.space.public_cube import read_public_cube
-from culturekit.builders.space.space_diff import space_changes, untold_changes
 from culturekit.builders.space.space_triples import COLUMN, ROW
 from culturekit.core.errors import IntegrityError, MissingDependency, UsageError
 from culturekit.core.run import run_stage
@@ -26,6 +25,7 @@ from culturekit.core.stage import Outcome, Work
 from culturekit.core.tables import read_table, write_table
 from culturekit.kg.concepts import Concept, Root
 from culturekit.kg.exchange.graph_files import read_triples
+from culturekit.trail.space_causes import space_changes, untold_changes
 from tests.builders.spaces import artifact, cspace, rows_of
 from tests.conftest import HeardProgress, HereEngine, stage_here
 

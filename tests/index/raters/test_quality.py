@@ -21,7 +21,7 @@ from culturekit.core.torch_places import mend_torchvision
 from culturekit.index.encoder import ENCODERS
 from culturekit.index.raters import quality as scoring
 from culturekit.index.raters.quality import SCORERS, noise
-from culturekit.index.raters.simulated_raters import SimulatedRaters, simulated_audits
+from culturekit.recipes.cube.nested_keys import SimulatedRaters, simulated_audits
 from tests.builders.judging.test_question_graph import prompts as prompts_table
 from tests.builders.picture_tables import image_row, images_table
 from tests.generation.simulated.simulated_models import model, portraits, wide_space

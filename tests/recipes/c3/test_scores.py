@@ -23,11 +23,10 @@ from culturekit.index.embedding.embed_table import EmbedSource, embed_stage
 from culturekit.index.embedding.embedding import save_vectors
 from culturekit.index.models.letters_encoder import LettersEncoder
 from culturekit.metrics import CATALOG, alignment_c3, interval
-from culturekit.recipes.c3 import alignment
-from culturekit.recipes.c3.alignment import ROLES
+from culturekit.recipes.c3 import scores as c3_scores
 from culturekit.recipes.c3.page import PAIR_CRITERIA
 from culturekit.recipes.c3.pairs import EVERY, followed_by
-from culturekit.recipes.c3.scores import C3Options, C3Scores, c3, score_c3
+from culturekit.recipes.c3.scores import ROLES, C3Options, C3Scores, c3, score_c3
 from culturekit.scores.inputs import LabelledVectors, VectorFolder
 from tests.conftest import HereEngine
 
@@ -224,8 +223,8 @@ def stored(folder: Path, vectors: Mapping[str, LabelledVectors], *, ordered: boo
 
 @pytest.mark.parametrize("ordered", [True, False])
 def test_shards_give_what_memory_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ordered: bool) -> None:
-    monkeypatch.setattr(alignment, "ROWS_PER_SHARD", 17)
-    monkeypatch.setattr(alignment, "NUMBERS_AT_ONCE", 60)
+    monkeypatch.setattr(c3_scores, "ROWS_PER_SHARD", 17)
+    monkeypatch.setattr(c3_scores, "NUMBERS_AT_ONCE", 60)
     vectors, options = drawn_tokens(), C3Options(keep=20)
     whole = score_c3(vectors, options=options)
     run = run_stage(c3.stage(**stored(tmp_path, vectors, ordered=ordered), options=options), tmp_path / "out",
@@ -254,7 +253,7 @@ class CutEngine(HereEngine):
 
 
 def test_a_run_that_is_cut_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alignment, "ROWS_PER_SHARD", 17)
+    monkeypatch.setattr(c3_scores, "ROWS_PER_SHARD", 17)
     monkeypatch.setattr(pairs, "PAIRS_PER_SHARD", 17)
     stage = c3.stage(**stored(tmp_path, drawn_tokens(), ordered=True))
     with pytest.raises(KeyboardInterrupt):
