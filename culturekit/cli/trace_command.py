@@ -131,11 +131,11 @@ def image_lines(trail: Trail) -> Iterator[str]:
     if not trail.neighbours:
         yield "shows      no artifact: the image is culture-free"
     for near in trail.neighbours:
-        lead = f"lead {near.margin:+.4f}, over other countries {near.country_margin:+.4f}"
-        line = (
-            f"{near.artifact} ({near.artifact_id}, {near.country}), {lead}{f'  <- {near.place}' if near.place else ''}"
+        found = f"  <- {near.place}" if near.place else ""
+        yield (
+            f"nearest {near.rank}  {near.score:.4f}  {near.artifact} ({near.artifact_id}, {near.country}), "
+            f"lead {near.margin:+.4f}, over other countries {near.country_margin:+.4f}{found}"
         )
-        yield f"nearest {near.rank}  {near.score:.4f}  {line}"
     if trail.evidence is not None:
         yield from evidence_lines(trail.evidence)
     yield from verdict_lines(trail.verdicts)

@@ -290,6 +290,7 @@ class _WorkerProcess:
         return reply
 
     def leave(self) -> None:
+        """Tell it that nothing more comes, and wait until it has gone."""
         self.connection.close()
         self.process.join()
         self.process.close()
@@ -297,6 +298,7 @@ class _WorkerProcess:
 
 @contextmanager
 def _single_threaded() -> Iterator[None]:
+    """Set the environment that a worker is born with."""
     before = {name: os.environ.get(name) for name in SINGLE_THREAD}
     os.environ.update(dict.fromkeys(SINGLE_THREAD, "1"))
     try:
@@ -359,6 +361,7 @@ def _raise(error: Exception) -> None:
 
 
 def _end_with(sentinel: int) -> None:
+    """Wait for the parent to be gone."""
     wait([sentinel])
     os._exit(1)
 

@@ -402,6 +402,7 @@ def _guarded(held: Held, method: Callable[..., Any], name: str, of: Contract) ->
 
 
 def _check_call(thing: object, name: str, promised: Callable[..., Any], plugin: Plugin) -> None:
+    """Make sure that a method can be called as its protocol says."""
     parameters = list(inspect.signature(promised).parameters.values())[1:]
     with plugin.blamed(f"failed at {name}"):
         method = getattr(thing, name)
@@ -424,6 +425,7 @@ def _check_call(thing: object, name: str, promised: Callable[..., Any], plugin: 
 
 @cache
 def _types_of(promised: property) -> tuple[type, ...]:
+    """Give the types that a value may have, as a protocol states them."""
     stated = get_type_hints(promised.fget)["return"]
     kinds = get_args(stated) if get_origin(stated) in {Union, UnionType} else (stated,)
     return tuple(found for kind in kinds if isinstance(found := get_origin(kind) or kind, type) and kind is not Any)

@@ -223,6 +223,7 @@ def declare(
 
 
 def _columns_in(text: str) -> dict[str, Column]:
+    """Read comma-separated `name type` pairs; a question mark after the type allows nulls."""
     columns = {}
     for part in filter(None, (" ".join(part.split()) for part in text.split(","))):
         match = _DECLARATION.match(part)

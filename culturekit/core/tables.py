@@ -35,6 +35,7 @@ def write_table(folder: Path, table: Table, frame: pl.DataFrame) -> Path:
 
 
 def _check_conforms(folder: Path, table: Table, frame: pl.DataFrame) -> None:
+    """Refuse to write a table that departs from its declaration."""
     if problems := table.problems(frame):
         raise CultureKitError(f"table {table.name} does not conform: {'; '.join(problems)}", where=str(folder))
 

@@ -97,6 +97,7 @@ class _Caller:
         self.failing_since: float | None = None
 
     async def call(self, ask: Callable[[], Awaitable[_Thing]], *, retried: frozenset[str] = _PASSING) -> _Thing:
+        """Ask again while what went wrong may pass."""
         check_sending(self.model)
         began, pause, patience = self.clock.now(), 0.0, self.patience
         while True:
@@ -477,6 +478,7 @@ class Jobs:
         return self.book.move(record, "open", job=found[0].number) if found else self.book.move(record, "void")
 
     async def _wait(self, records: list[_BatchRecord]) -> None:
+        """Look at jobs, with growing pauses, until each has ended and is collected."""
         pause = 0.0
         while records:
             for record in list(records):

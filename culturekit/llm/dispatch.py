@@ -429,6 +429,7 @@ class Dispatch:
         return Later()
 
     def _due(self, now: float) -> float:
+        """Return when something can be sent, as far as is known now."""
         if not self.ready:
             return self.waiting[0][0] if self.waiting else math.inf
         if self.in_flight >= (1 if self.outage.open else self.limiter.at_once()):
@@ -512,6 +513,7 @@ class Dispatch:
         self.outage.failed(question.index, first_sent=question.first_sent, sent=question.sent, now=now)
 
     def _stepped(self, question: Question, step: Row | Answered) -> bool:
+        """Put a row where its step leads: to its end, to its repair, or to wait for its next try."""
         if isinstance(step, Row) and step.repairing == question.row.repairing:
             question.row = step
             heapq.heappush(self.waiting, (question.ready, question.index, question))

@@ -213,11 +213,13 @@ class AskEngine:
         return self._look_up(questions)
 
     def _compose(self, question: Question) -> None:
+        """Compose what a row asks now; a repair has a key of its own."""
         question.outgoing = self.transport.compose(question.row.request)
         question.key = key_of(self.client.identity, question.outgoing)
         question.input_bound = question.failures = 0
 
     def _look_up(self, questions: Sequence[Question]) -> list[Question]:
+        """Take questions as far as the journal goes; give those that must be sent."""
         to_send = []
         while questions:
             found = self.journal.found([question.key for question in questions], run=self.run)
@@ -268,6 +270,7 @@ class AskEngine:
         return step
 
     def _counted(self, question: Question, entry: Entry) -> Reply:
+        """Read a reply, and count what its server did not."""
         return fully_counted(self.client.read(entry.raw), question.outgoing, self.client.identity)
 
     def _note(self, question: Question, entry: Entry, reply: Reply, step: Row | Answered) -> None:

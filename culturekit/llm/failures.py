@@ -17,6 +17,8 @@ LONGEST_MESSAGE = 300
 
 @dataclass(frozen=True, slots=True)
 class _ErrorBody:
+    """The parts of an error: OpenAI's code, type and param, Google's status and details."""
+
     message: str = ""
     codes: frozenset[str] = frozenset()
     param: str = ""
@@ -181,6 +183,7 @@ def _retry_after(value: str | None, date: str | None, now: float) -> float | Non
 
 
 def _duration(value: object) -> float | None:
+    """Read a duration: `3.5s`, or seconds and nanoseconds apart."""
     if isinstance(value, str):
         found = _DURATION.fullmatch(value.strip())
         return float(found["seconds"]) if found else None

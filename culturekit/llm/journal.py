@@ -194,6 +194,7 @@ def paid(high: int, low: int) -> int:
 
 
 def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
+    """Check that the file is a journal, and one that this version understands."""
     with path.open("rb") as file:
         header = file.read(20)
     if not set(header[18:20]) <= {1, 2}:  # SQLite would call it a disk that cannot be written
@@ -283,6 +284,8 @@ _ENTRY = (bytes, int, int, str, int, str, bytes, float, int, (str, type(None)), 
 
 
 class _Template(NamedTuple):
+    """The two ends of a body."""
+
     number: int
     head: bytes
     tail: bytes
@@ -621,6 +624,7 @@ class Journal:
         return numbers
 
     def _learn(self) -> None:
+        """Read what is in the file, so that rows can be numbered here."""
         self.runs = {run: number for number, run in self._runs(self.connection).items()}
         (self.count,) = self.connection.execute("SELECT coalesce(max(number), 0) FROM replies").fetchone()
         self.sure = True

@@ -60,6 +60,7 @@ def journals_below(folders: Sequence[Path]) -> list[JournalPlace]:
 
 
 def _stage_folder(path: Path) -> Path:
+    """Return the folder in which the stage of a journal is, or will be, finished."""
     for parent in path.absolute().parents:
         if parent.name.startswith(".") and parent.name.endswith(_PARTIAL):
             return parent.with_name(parent.name[1 : -len(_PARTIAL)])

@@ -264,6 +264,7 @@ def _line_of(entry: Mapping[str, Any], known: Price | None) -> ModelPrice | None
 
 
 def _differences(before: Price | None, line: ModelPrice) -> str:
+    """Describe in words what a line says otherwise than before."""
     if before is None:
         return f"{line.input:g} in, {line.output:g} out{f', shuts {line.shuts}' if line.shuts else ''}"
     names = ("input", "output", "cached", "shuts", "earliest", "instead")
@@ -276,6 +277,7 @@ def _dated(line: ModelPrice, prices: ProviderPrices) -> ModelPrice:
 
 
 def _write(path: Path, providers: Mapping[str, ProviderPrices]) -> None:
+    """Write the user's file whole or not at all, once it is known to be read again."""
     data = {name: prices.model_dump(exclude_defaults=True) for name, prices in providers.items()}
     text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, default_flow_style=None, width=110)
     text = f"# Prices that win over culturekit's, line by line; culturekit llm prices update writes them.\n{text}"
@@ -398,6 +400,7 @@ def _listed(provider: str, base_url: str, secret: Secret, seconds: float) -> Ite
 
 
 def _day(stated: object) -> str:
+    """Read a day; nothing where none is told, or what is told is none."""
     try:
         return date.fromisoformat(str(stated)[:10]).isoformat()
     except ValueError:

@@ -185,6 +185,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _redacted(value: Any) -> Any:  # noqa: ANN401 - any value of any exception
+    """Blank keys in texts, bytes and containers of them; other values stay."""
     match value:
         case str():
             return redact(value)
@@ -211,6 +212,7 @@ class KeyFilter(logging.Filter):
 
 
 def _clean_record(record: logging.LogRecord) -> None:
+    """Write the message and the traceback of a record out as text without keys."""
     try:
         record.msg, record.args = redact(record.getMessage()), ()
     except Exception:  # the arguments do not fit the message: logging says so itself, and prints both

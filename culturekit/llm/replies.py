@@ -68,6 +68,8 @@ class ParseFailure:
 
 
 class _Unreadable(Exception):
+    """A text that is not one strict JSON object."""
+
     def __init__(self, code: ReplyCode) -> None:
         super().__init__(code)
         self.code: ReplyCode = code
@@ -127,6 +129,7 @@ def _read_json(text: str) -> Json:
 
 
 def _too_deep(text: str) -> bool:
+    """Check whether the brackets of a text, those in its strings left out, are nested deeper than allowed."""
     level = 0
     for token in _TOKEN.finditer(text):
         level += {"{": 1, "[": 1, "}": -1, "]": -1}.get(token[0], 0)
@@ -145,6 +148,7 @@ def without_fence(text: str) -> str:
 
 
 def _code_of_text(text: str, error: json.JSONDecodeError) -> ReplyCode:
+    """Name the kind of a text that is not JSON."""
     if text.startswith("```"):
         return "fenced"
     if error.msg == "Extra data" or _holds_object(text):
@@ -258,6 +262,7 @@ def _mistake_of_leaf(value: Any, kind: Any, path: str) -> tuple[ReplyCode, str] 
 
 
 def _values_at(value: object, steps: Sequence[str]) -> Iterator[object]:
+    """Yield the values under a path of keys; `[]` goes into each item of a list."""
     if not steps:
         yield value
     elif isinstance(value, dict):
@@ -267,6 +272,7 @@ def _values_at(value: object, steps: Sequence[str]) -> Iterator[object]:
 
 
 def _problem_of_ids(found: Sequence[object], allowed: Sequence[str], *, each_once: bool) -> ReplyCode | None:
+    """Compare ids with those that were given."""
     ids = [item for each in found for item in (each if isinstance(each, list) else [each]) if item is not None]
     if any(item not in allowed for item in ids):
         return "unknown-id"

@@ -224,6 +224,8 @@ def _refuse(path: str, problem: str, hint: str) -> NoReturn:
 
 
 class _SchemaReader:
+    """Reads one JSON Schema as msgspec writes it."""
+
     def __init__(self, definitions: Mapping[str, Json]) -> None:
         self.definitions = definitions
         self.open: list[str] = []
@@ -354,6 +356,7 @@ def _enforces(abilities: _Abilities, word: str, node: Json) -> bool:
 
 
 def _check_abilities(root: Json, name: str, target: Target) -> None:
+    """Reject what a target cannot take, before a request is paid for."""
     abilities = ABILITIES[target]
     nodes = list(_walk(root, name, 1))
     found = ((path, _problem(node, depth, abilities)) for node, path, depth in nodes)
@@ -374,6 +377,7 @@ def _walk(node: Json, path: str, depth: int) -> Iterator[tuple[Json, str, int]]:
 
 
 def _problem(node: Json, depth: int, abilities: _Abilities) -> tuple[str, str] | None:
+    """Find what is wrong with one node for a target, and the way out."""
     if node.get("type") in ("object", "array") and depth > abilities.depth:
         return f"nested more than {abilities.depth} deep", "Make the reply flatter."
     if "$ref" in node and not abilities.recursion:
@@ -402,6 +406,7 @@ def _problem(node: Json, depth: int, abilities: _Abilities) -> tuple[str, str] |
 
 
 def _oversize(nodes: list[Json], abilities: _Abilities) -> tuple[str, str] | None:
+    """Check whether all of it together is too much for a target."""
     keys = [key for node in nodes for key in node.get("properties", ())]
     values = [str(value) for node in nodes for value in node.get("enum", ())]
     sizes = (

@@ -133,6 +133,7 @@ _HIDING_STYLE = re.compile(
 
 
 def _without_hidden_markup(text: str) -> str:
+    """Take out comments, tags of HTML, and the content of what is not shown."""
     if "<" not in text or (">" not in text and "<!--" not in text):
         return text
     scanner = MarkupScanner(text)
@@ -250,6 +251,7 @@ def _read_attributes(text: str, at: int) -> tuple[Mapping[str, str], int]:
 
 
 def _is_hidden(name: str, attributes: Mapping[str, str]) -> bool:
+    """Check whether a browser would show nothing of an element."""
     if "hidden" in attributes or (name == "dialog" and "open" not in attributes):
         return True
     if not _HIDING_CLASSES.isdisjoint(attributes.get("class", "").lower().split()):
@@ -337,6 +339,7 @@ def _clean_key(key: str) -> str:
 
 
 def _clean_text(text: str, longest: int) -> str:
+    """Strip a text, and cut it with a note."""
     shown = strip_hidden(text[: longest * _MOST_HIDDEN])
     if len(shown) <= longest and len(text) <= longest * _MOST_HIDDEN:
         return shown

@@ -133,6 +133,7 @@ def _size_of(image: Image) -> tuple[int, int]:
 
 
 def _tiles(size: tuple[int, int], side: int) -> int:
+    """Count the squares that cover a picture."""
     return math.ceil(size[0] / side) * math.ceil(size[1] / side)
 
 
@@ -147,6 +148,7 @@ def _openai_most(model: str) -> int:
 
 
 def _openai_model(model: str) -> str:
+    """Find the model, or the model that this is a snapshot of; empty where there is none."""
     known = (*known_models().pictures.tiles, *known_models().pictures.patches)
     return next((name for name in known if model == name or model.startswith(f"{name}-20")), "")
 

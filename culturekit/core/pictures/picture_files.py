@@ -134,6 +134,7 @@ def _read_steps(folder: str, steps: list[str], limits: PictureLimits) -> bytes |
 
 
 def _read_regular(file: BinaryIO, limits: PictureLimits) -> bytes | NoPicture:
+    """Read an open file whole, unless it is no regular file, empty, or too large."""
     state = os.fstat(file.fileno())
     if not stat.S_ISREG(state.st_mode):
         return NoPicture(IRREGULAR)

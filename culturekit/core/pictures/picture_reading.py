@@ -99,6 +99,7 @@ def _exif_orientation(block: bytes | memoryview) -> int:
 
 
 def _upright(pixels: Pixels, orientation: int) -> Pixels:
+    """Turn stored pixels, (height, width, 3), as their EXIF orientation asks."""
     if orientation in (5, 6, 7, 8):
         pixels = pixels.swapaxes(0, 1)
     if orientation in (3, 4, 7, 8):
@@ -162,6 +163,7 @@ def _png_facts(content: bytes) -> _PictureFacts:
 
 
 def _png_chunks(content: bytes) -> Iterator[tuple[bytes, int, int]]:
+    """List the chunks: name, and where its data start and stop."""
     view = memoryview(content)
     at = _SIGNATURE
     while at + 8 <= len(content):
@@ -190,6 +192,7 @@ def samples(transparent: bytes, colour: int, bits: int) -> tuple[int, ...]:
 
 
 def _jpeg_facts(content: bytes) -> _PictureFacts:
+    """Read the segments before the first scan of a JPEG file."""
     frame, orientation, kind, at = b"", 1, 0, 0
     for marker, start, stop in _segments(content):
         at = stop
@@ -401,6 +404,7 @@ def _webp_facts(content: bytes) -> _PictureFacts:
 
 
 def _stated_size(name: bytes, head: bytes) -> tuple[int, int]:
+    """Read width and height from the start of a picture chunk, or of the one that describes the canvas."""
     if len(head) < (5 if name == b"VP8L" else 10):
         raise BrokenPicture("cut")
     if name == b"VP8X":
@@ -481,6 +485,7 @@ def _rgb_pixels(
 
 
 def _painter(picture: Image.Image, facts: _PictureFacts) -> _Painter:
+    """Choose how the strips of a picture become RGB."""
     if picture.mode in _SIXTEEN_BITS:
         return partial(_from_sixteen_bits, facts=facts)
     if picture.mode in _UNBOUNDED:
@@ -504,6 +509,7 @@ def _plain(strip: Image.Image, out: Pixels, key: tuple[int, ...]) -> bool:
 
 
 def _lay_on_white(strip: Image.Image, out: Pixels) -> bool:
+    """Fill the pixels of a strip whose transparency is graded."""
     layer = strip if strip.mode == "RGBA" else strip.convert("RGBA")
     if layer.getchannel("A").getextrema() == (_WHITE, _WHITE):
         out[...] = np.asarray(layer.convert("RGB"))
@@ -617,6 +623,7 @@ def picture_from(content: bytes, *, limits: PictureLimits = LIMITS) -> ReadPictu
 
 
 def _decoded(content: bytes, kind: str, facts: _PictureFacts, limits: PictureLimits) -> ReadPicture:
+    """Decode a picture that its header lets through."""
     opened = _opened_picture(content, kind, facts, limits)
     lower = None
     if opened.mode == "RGB" and facts.bits == 16 and facts.transparent:

@@ -228,6 +228,8 @@ _STATUS_OF = {3: 400, 5: 404, 7: 403, 9: 400, 11: 400, 16: 401}  # the others, a
 
 
 class _Trouble(msgspec.Struct):
+    """The status of a request that failed."""
+
     code: Status = 0
     message: str = ""
 
@@ -242,6 +244,8 @@ class _ResultLine(msgspec.Struct):
 
 
 class _RequestLine(msgspec.Struct):
+    """A line of an input file, its request untouched."""
+
     key: str
     request: msgspec.Raw
 
@@ -420,6 +424,7 @@ def _counted(stats: Mapping[str, Any]) -> int | None:
 
 
 def _seconds_of(text: object) -> float:
+    """Read a time as seconds since 1970; 0 where there is none."""
     try:
         return datetime.fromisoformat(str(text)).timestamp()
     except ValueError:

@@ -274,11 +274,15 @@ class _Response(msgspec.Struct):
 
 
 class _Trouble(msgspec.Struct):
+    """Why there is no reply to a line."""
+
     code: str | None = None
     message: str | None = None
 
 
 class _ResultLine(msgspec.Struct):
+    """A line of an output or error file."""
+
     custom_id: str
     response: _Response | None = None
     error: _Trouble | None = None

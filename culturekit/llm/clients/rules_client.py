@@ -38,6 +38,7 @@ class RulesClient:
 
 
 def _judge_candidate(data: Mapping[str, object]) -> dict[str, str]:
+    """Judge a candidate for the cultural space by the words of its label and description."""
     text = f"{data.get('label') or ''} {data.get('description') or ''}".casefold()
     verdict, why = "keep", ""
     if _ORGANISATION.search(text) or _EVENT_OR_WORK.search(text):

@@ -134,6 +134,7 @@ def test_who_lists_none_is_not_asked(spec: str) -> None:
 
 
 def spec(url: str) -> str:
+    pytest.importorskip("openai")
     return f"openai:seer-1?base_url={url}&schema=vllm&price=0/0"
 
 
@@ -179,6 +180,7 @@ def test_a_server_that_is_not_there_is_named() -> None:
 
 
 def test_who_gives_no_probabilities_is_not_asked_at_all_and_no_key_is_wanted() -> None:
+    pytest.importorskip("openai")
     (one,) = probe_judge("openai:gpt-5.4-mini")
     assert (one.level, "not asked for probabilities" in one.found, "Qwen3-VL" in one.hint) == ("broken", True, True)
 
