@@ -258,15 +258,31 @@ def byte_letters() -> Mapping[int, str]:
 
 
 def pieces(word: str, ranks: Mapping[tuple[str, str], int]) -> int:
-    """Count the pieces that a word is cut into: the pair of the lowest rank is joined wherever it stands, and so on."""
-    text = f"{' '.join(map(byte_letters().__getitem__, word.encode()))}</w>"
-    while len(parts := text.split(" ")) > 1:
-        best = min(pairwise(parts), key=lambda pair: ranks.get(pair, MERGES))
+    """Count the pieces that a word is cut into."""
+    letters = byte_letters()
+    parts = [letters[byte] for byte in word.encode()]
+    parts[-1] += "</w>"
+    while len(parts) > 1:
+        pairs = list(pairwise(parts))
+        best = min(pairs, key=lambda pair: ranks.get(pair, MERGES))
         if best not in ranks:
             break
-        both = re.compile(rf"(?<![^ ]){re.escape(' '.join(best))}(?![^ ])")
-        text = both.sub("".join(best).replace("\\", r"\\"), text)
+        parts = joined(parts, best)
     return len(parts)
+
+
+def joined(parts: list[str], pair: tuple[str, str]) -> list[str]:
+    """Join every occurrence of a pair."""
+    result: list[str] = []
+    index = 0
+    while index < len(parts):
+        if tuple(parts[index : index + 2]) == pair:
+            result.append(parts[index] + parts[index + 1])
+            index += 2
+        else:
+            result.append(parts[index])
+            index += 1
+    return result
 
 
 NEAR = 0.98  # the cosine from which two artifacts are worth a look
