@@ -285,6 +285,18 @@ def test_any_labels_agree_with_the_dense_kernel(
             assert from_sums(kernel, NestedKernel(kernel), [q])[0] == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.parametrize("codes", [NESTED, CROSSING, CROSSING * 10**9, np.zeros((7, 3), int)])
+def test_classes_are_those_that_numpy_counts_in_any_order_of_the_items(codes: np.ndarray) -> None:
+    rows, counts = np.unique(codes, axis=0, return_counts=True)
+    for order in (slice(None), slice(None, None, -1)):
+        classes = label_classes(list(codes[order].T))
+        assert np.unique(classes.labels, axis=0).shape == rows.shape == classes.labels.shape
+        np.testing.assert_array_equal(classes.counts, counts)
+    pairs, pair_counts = np.unique(codes[:, :2], axis=0, return_counts=True)
+    np.testing.assert_array_equal(classes.on([0, 1]).labels, pairs)
+    np.testing.assert_array_equal(classes.on([0, 1]).counts, pair_counts)
+
+
 def test_a_million_items_without_a_country_are_no_burden() -> None:
     """An artifact that is known, in as many countries as there are items: one class after deflation."""
     items = 300_000
