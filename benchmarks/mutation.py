@@ -72,16 +72,16 @@ AREAS = {
                 f"culturekit/metrics/{name}": (f"tests/metrics/{name}", ARGUMENTS)
                 for name in ("ahead", "captions", "diversity", "inclusion", "linguistic", "questions", "realism")
             },
-            "culturekit/scores/catalog": ("tests/test_docs.py", "tests/metrics/test_metrics_public.py"),
+            "culturekit/scores/catalog.py": ("tests/test_docs.py", "tests/metrics/test_metrics_public.py"),
             "culturekit/metrics/statistics": ("tests/metrics/statistics", ARGUMENTS),
             "culturekit/metrics": ("tests/scores", "tests/metrics/test_metrics_public.py"),
         },
-        ("tests/scores", "tests/families", "tests/recipes/c3/test_scores.py", "tests/recipes/cultivate/test_scores.py"),
+        ("tests/scores", "tests/recipes/c3/test_scores.py", "tests/recipes/cultivate/test_scores.py"),
         apart="culturekit/metrics/corrected",
     ),
     "corrected": Area(
         {"culturekit/metrics/corrected": ("tests/metrics/corrected",)},
-        ("tests/metrics/linguistic", "tests/families"),
+        ("tests/metrics/linguistic", "tests/recipes/linguistic/test_scores.py"),
     ),
 }
 
