@@ -5,6 +5,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import astuple, is_dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -151,6 +152,11 @@ def test_both_bounds_are_reached(
 
 def test_with_nothing_known_all_is_possible() -> None:
     assert vendi_bounds([], unknown=5, weights=(0, 0, 1)) == (1.0, 5.0)
+
+
+def test_bounds_are_of_order_one_where_none_is_named() -> None:
+    bounds = partial(vendi_bounds, WORLD[:3], unknown=1, weights=(0.2, 0.3, 0.5))
+    assert bounds() == bounds(q=1) != bounds(q=2)
 
 
 LEVELS = ("continent", "country", "artifact")

@@ -255,6 +255,7 @@ def test_order_does_not_matter_and_one_prompt_says_nothing() -> None:
     again = tone_spread_interval(weights[order], prompts[order], kind="std")
     assert (again.low, again.value, again.high) == pytest.approx((found.low, found.value, found.high), abs=1e-12)
     assert math.isnan(tone_spread_interval(weights, np.zeros(len(prompts)), kind="mad").low)
+    assert math.isfinite(tone_spread_interval(weights, np.arange(len(prompts)) % 2, kind="mad").low)
     same = tone_spread_interval(np.eye(10)[[4] * 6], np.arange(6), kind="std")
     assert (same.low, same.value, same.high) == pytest.approx((0.3, 0.3, 0.3))
 
