@@ -404,7 +404,9 @@ class Jobs:
             for count, question in enumerate(fresh):
                 if count % _AT_ONCE == 0:
                     await asyncio.sleep(0)
-                question.outgoing = self.compose(question.row.request)
+                request = question.row.request
+                # Its images are read once here, and looked at often.
+                question.outgoing = self.compose(replace(request, images=tuple(request.images)))
                 line = self.batches.line(question.key.hex(), question.outgoing)
                 if len(line) > limits.size:
                     planned, body = Planned(question.key, question.row.tries + 1), question.outgoing.body
