@@ -158,7 +158,7 @@ def embed_texts(
     if len(different) == len(texts):
         return vectors, too_long
     save_ordered(folder / "by-row.npy", vectors, np.array(order))
-    return np.load(folder / "by-row.npy", mmap_mode="r", allow_pickle=False), too_long
+    return load_array(folder / "by-row.npy"), too_long
 
 
 def embed_tokens(
@@ -212,7 +212,7 @@ def _in_parts(
     whole, width = folder / "vectors.npy", np.load(parts[0], mmap_mode="r", allow_pickle=False).shape[1]
     blocks = (np.load(part, allow_pickle=False) for part in parts)
     save_rows(whole, blocks, shape=(sum(counts), width), dtype=np.float32)
-    return np.load(whole, mmap_mode="r", allow_pickle=False), counts
+    return load_array(whole), counts
 
 
 # Vectors of length one, from what a model says.
