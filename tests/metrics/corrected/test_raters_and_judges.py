@@ -98,23 +98,23 @@ def test_pictures_of_nothing_are_told_from_others_only_by_a_mapping_that_abstain
         )
 
 
-def test_references_are_refused_where_the_audit_could_not_see_that_they_mislead() -> None:
-    matches, truth = generated(0.75, images=3_000, seed=1)
-    audit = audits_of(dict(list(truth.items())[:200]))
-    with pytest.raises(UsageError, match=r"see a bias of 0\.02 in 80% of cases.*200 audited images"):
+@pytest.mark.parametrize(
+    ("right", "images", "audited", "known", "each", "reason"),
+    [
+        (0.75, 3_000, 200, 0.75, 300, r"see a bias of 0\.02 in 80% of cases.*200 audited images"),
+        (0.55, 20_000, 8_000, 0.95, 200, r"not mapped like the references.*found p = 0\.00"),
+    ],
+    ids=["the audit could not see that they mislead", "the audit contradicts them"],
+)
+def test_references_are_refused_where_an_audit_does_not_bear_them_out(
+    right: float, images: int, audited: int, known: float, each: int, reason: str
+) -> None:
+    matches, truth = generated(right, images=images, seed=1)
+    audit = audits_of(dict(list(truth.items())[:audited]))
+    with pytest.raises(UsageError, match=reason):
         vendi_corrected(
             matches, audit, weights=COUNTRY, method="references",
-            references=references(0.75, each=300, seed=2), rng=np.random.default_rng(0),
-        )  # fmt: skip
-
-
-def test_references_are_withheld_where_the_audit_contradicts_them() -> None:
-    matches, truth = generated(0.55, images=20_000, seed=1)
-    audit = audits_of(dict(list(truth.items())[:8000]))
-    with pytest.raises(UsageError, match=r"not mapped like the references.*found p = 0\.00"):
-        vendi_corrected(
-            matches, audit, weights=COUNTRY, method="references",
-            references=references(0.95, each=200, seed=2), rng=np.random.default_rng(0),
+            references=references(known, each=each, seed=2), rng=np.random.default_rng(0),
         )  # fmt: skip
 
 
